@@ -1,0 +1,3 @@
+package autodiff
+
+func castRules() []Rule { return nil }

@@ -1,0 +1,3 @@
+package autodiff
+
+func constantRules() []Rule { return nil }

@@ -1,0 +1,3 @@
+package autodiff
+
+func quantRules() []Rule { return nil }

@@ -1,0 +1,3 @@
+package autodiff
+
+func recurrentRules() []Rule { return nil }

@@ -1,0 +1,3 @@
+package autodiff
+
+func reduceRules() []Rule { return nil }

@@ -1,0 +1,339 @@
+package autodiff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/graph/op/schema"
+)
+
+// Seed is an output to differentiate and its cotangent, a value of the same type.
+type Seed struct{ Y, Ct *graph.Value }
+
+// Blocker is a node on a gradient path that has no derivative.
+type Blocker struct {
+	Node   *graph.Node
+	Reason string
+	From   []string // names of values whose gradients would pass through it, a few of them
+}
+
+// BlockedError lists every node that stands in the way of a derivative.
+type BlockedError struct{ Blockers []Blocker }
+
+// Error lists the nodes with their reasons, one per line.
+func (e *BlockedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cannot differentiate %d %s", len(e.Blockers), plural(len(e.Blockers), "node"))
+	for _, x := range e.Blockers {
+		fmt.Fprintf(&b, "\n  %s: %s", x.Node.Label(), x.Reason)
+		if len(x.From) > 0 {
+			fmt.Fprintf(&b, "; on the path from %s", strings.Join(x.From, ", "))
+		}
+	}
+	return b.String()
+}
+
+func plural(n int, s string) string {
+	if n == 1 {
+		return s
+	}
+	return s + "s"
+}
+
+// reverse is one reverse sweep over one graph.
+type reverse struct {
+	b      *op.Builder
+	g      *graph.Graph
+	active map[*graph.Value]bool         // depends on a wanted value through float operands
+	useful map[*graph.Value]bool         // a differentiated output depends on it so
+	cts    map[*graph.Value]*graph.Value // accumulated cotangents
+}
+
+// Reverse appends to b's graph the nodes that compute the cotangents of the values wrt, given the seeds,
+// and returns them in wrt's order; nil where no seed depends on the value. Every node between must have a rule, else the
+// error is a [*BlockedError] that lists all that don't, and the graph is left as it was.
+func Reverse(b *op.Builder, seeds []Seed, wrt []*graph.Value) ([]*graph.Value, error) {
+	r := &reverse{b: b, g: b.G, cts: map[*graph.Value]*graph.Value{}}
+	r.mark(seeds, wrt)
+	if blockers := r.preflight(wrt); len(blockers) > 0 {
+		return nil, &BlockedError{blockers}
+	}
+	for _, s := range seeds {
+		if r.active[s.Y] {
+			r.accumulate(s.Y, s.Ct)
+		}
+	}
+	nodes := slices.Clone(r.g.Nodes)
+	for _, n := range slices.Backward(nodes) {
+		if err := r.node(n); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]*graph.Value, len(wrt))
+	for i, v := range wrt {
+		out[i] = r.cts[v]
+	}
+	return out, nil
+}
+
+// mark finds the values on a path from wrt to the seeds.
+func (r *reverse) mark(seeds []Seed, wrt []*graph.Value) {
+	r.active = map[*graph.Value]bool{}
+	for _, v := range wrt {
+		r.active[v] = true
+	}
+	for _, n := range r.g.Nodes {
+		if rule := Lookup(op.KeyOf(n)); rule != nil && (rule.Kind == NoGrad || rule.Kind == ZeroGrad) {
+			continue
+		}
+		if !r.reads(n, r.active) {
+			continue
+		}
+		for _, y := range n.Out {
+			if y != nil && carriesGradient(y.Type) {
+				r.active[y] = true
+			}
+		}
+	}
+	r.useful = map[*graph.Value]bool{}
+	for _, s := range seeds {
+		r.useful[s.Y] = true
+	}
+	for _, n := range slices.Backward(r.g.Nodes) {
+		if !slices.ContainsFunc(n.Out, func(y *graph.Value) bool { return y != nil && r.active[y] && r.useful[y] }) {
+			continue
+		}
+		for i, x := range operands(n) {
+			if x != nil && r.active[x] && !stopped(n, i) {
+				r.useful[x] = true
+			}
+		}
+	}
+}
+
+// reads reports whether n reads one of the values through an operand that takes part in derivatives.
+func (r *reverse) reads(n *graph.Node, values map[*graph.Value]bool) bool {
+	for i, x := range operands(n) {
+		if x != nil && values[x] && !stopped(n, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// operands returns what n reads: its operands and then the outer values its subgraphs capture.
+func operands(n *graph.Node) []*graph.Value {
+	if c := n.Captures(); len(c) > 0 {
+		return append(slices.Clone(n.In), c...)
+	}
+	return n.In
+}
+
+func stopped(n *graph.Node, i int) bool {
+	rule := Lookup(op.KeyOf(n))
+	return rule != nil && i < len(n.In) && rule.stops(i)
+}
+
+// carriesGradient reports whether values of type t have cotangents. A value of unknown type may.
+func carriesGradient(t graph.Type) bool {
+	switch t.Kind {
+	case graph.KindUnknown:
+		return true
+	case graph.KindTensor:
+		return t.Elem == graph.Undefined || t.Elem.IsDifferentiable()
+	case graph.KindSequence, graph.KindOptional:
+		return t.Inner == nil || carriesGradient(*t.Inner)
+	}
+	return false
+}
+
+// onPath reports whether a cotangent flows through n.
+func (r *reverse) onPath(n *graph.Node) bool {
+	return r.reads(n, r.active) &&
+		slices.ContainsFunc(n.Out, func(y *graph.Value) bool { return y != nil && r.active[y] && r.useful[y] })
+}
+
+// preflight lists the nodes on the path that cannot be differentiated.
+func (r *reverse) preflight(wrt []*graph.Value) []Blocker {
+	var out []Blocker
+	for _, n := range r.g.Nodes {
+		if !r.onPath(n) {
+			continue
+		}
+		reason := ""
+		switch rule := Lookup(op.KeyOf(n)); {
+		case rule == nil && n.Graph.Model.Function(n.Domain, n.Op, n.Overload) != nil:
+			reason = "is a model-local function; inline it first"
+		case rule == nil:
+			reason = "the operator is not known"
+		case rule.Kind == Unsupported:
+			reason = "no derivative: " + rule.Reason
+		case rule.Check != nil:
+			if err := rule.Check(n); err != nil {
+				reason = err.Error()
+			}
+		}
+		if reason != "" {
+			out = append(out, Blocker{n, reason, r.origins(n, wrt)})
+		}
+	}
+	return out
+}
+
+// origins returns up to three of the wanted values that n depends on.
+func (r *reverse) origins(n *graph.Node, wrt []*graph.Value) []string {
+	want := map[*graph.Value]bool{}
+	for _, v := range wrt {
+		want[v] = true
+	}
+	var out []string
+	seen := map[*graph.Node]bool{n: true}
+	queue := []*graph.Node{n}
+	for len(queue) > 0 && len(out) < 3 {
+		m := queue[0]
+		queue = queue[1:]
+		for _, x := range operands(m) {
+			if x == nil || !r.active[x] {
+				continue
+			}
+			if want[x] && !slices.Contains(out, x.Name) {
+				out = append(out, x.Name)
+			}
+			if x.Def != nil && !seen[x.Def] {
+				seen[x.Def] = true
+				queue = append(queue, x.Def)
+			}
+		}
+	}
+	return out[:min(len(out), 3)]
+}
+
+// node adds the contributions of n to the cotangents of its operands.
+func (r *reverse) node(n *graph.Node) error {
+	rule := Lookup(op.KeyOf(n))
+	if rule == nil || rule.Kind != HasVJP && rule.Kind != Decomposed || !r.onPath(n) {
+		return nil
+	}
+	ins := operands(n)
+	c := &Ctx{Builder: r.b, Node: n, ct: make([]*graph.Value, len(n.Out)), need: make([]bool, len(ins)), rev: r}
+	reached := false
+	for i, y := range n.Out {
+		if y != nil {
+			c.ct[i] = r.cts[y]
+			reached = reached || c.ct[i] != nil
+		}
+	}
+	if !reached {
+		return nil
+	}
+	for i, x := range ins {
+		c.need[i] = x != nil && r.active[x] && carriesGradient(x.Type) && !stopped(n, i)
+	}
+	defer r.enter(n)()
+	var cts []*graph.Value
+	if rule.Kind == Decomposed {
+		var err error
+		if cts, err = r.decomposed(c, ins); err != nil {
+			return err
+		}
+	} else {
+		cts = rule.VJP(c)
+	}
+	if len(cts) > len(ins) {
+		return fmt.Errorf("rule of %s returned %d cotangents for %d operands", n.Label(), len(cts), len(ins))
+	}
+	for i, g := range cts {
+		if g == nil || !c.need[i] {
+			continue
+		}
+		r.accumulate(ins[i], c.fit(g, ins[i]))
+	}
+	if err := r.b.Err; err != nil {
+		return fmt.Errorf("gradient of %s: %w", n.Label(), err)
+	}
+	return nil
+}
+
+// enter makes what is added from now on stem from n; the function it returns ends that.
+func (r *reverse) enter(n *graph.Node) func() {
+	b := r.b
+	prefix, from := b.Prefix, b.From
+	name := n.Name
+	if name == "" {
+		if y := n.Result(0); y != nil {
+			name = y.Name
+		}
+	}
+	b.Prefix, b.From = name+"/grad", name
+	return func() { b.Prefix, b.From = prefix, from }
+}
+
+// accumulate adds g to v's cotangent.
+func (r *reverse) accumulate(v, g *graph.Value) {
+	if old := r.cts[v]; old != nil {
+		g = r.b.Add(old, g)
+	}
+	r.cts[v] = g
+}
+
+// fit brings the contribution g to x's shape and element type.
+func (c *Ctx) fit(g, x *graph.Value) *graph.Value {
+	if !x.Type.IsTensor() {
+		return g
+	}
+	return c.Cast(c.SumTo(g, x), x.Type.Elem)
+}
+
+// decomposed differentiates n through its decomposition into simpler operators.
+func (r *reverse) decomposed(c *Ctx, ins []*graph.Value) ([]*graph.Value, error) {
+	n := c.Node
+	first := len(r.g.Nodes)
+	outs := op.Of(n).Decompose(c.Builder, n)
+	var seeds []Seed
+	for i, g := range c.ct {
+		if g != nil && i < len(outs) && outs[i] != nil {
+			seeds = append(seeds, Seed{outs[i], g})
+		}
+	}
+	// A sweep of its own over the new nodes: they read n's operands as if those were inputs.
+	sub := &reverse{b: r.b, g: &graph.Graph{Model: r.g.Model, Nodes: slices.Clone(r.g.Nodes[first:])}, cts: map[*graph.Value]*graph.Value{}}
+	var wrt []*graph.Value
+	for i, x := range ins {
+		if c.need[i] && !slices.Contains(wrt, x) {
+			wrt = append(wrt, x)
+		}
+	}
+	sub.mark(seeds, wrt)
+	if blockers := sub.preflight(wrt); len(blockers) > 0 {
+		return nil, &BlockedError{blockers}
+	}
+	for _, s := range seeds {
+		if sub.active[s.Y] {
+			sub.accumulate(s.Y, s.Ct)
+		}
+	}
+	for _, m := range slices.Backward(sub.g.Nodes) {
+		if err := sub.node(m); err != nil {
+			return nil, err
+		}
+	}
+	cts := make([]*graph.Value, len(ins))
+	for i, x := range ins {
+		// A value read twice gets its whole cotangent at its first place.
+		if c.need[i] && slices.Index(ins, x) == i {
+			cts[i] = sub.cts[x]
+		}
+	}
+	return cts, nil
+}
+
+// resultName returns the schema's name of result i of n.
+func resultName(n *graph.Node, i int) string {
+	if s, ok := schema.Lookup(graph.StdDomain(n.Domain), n.Op, int(n.Opset())); ok && i < len(s.Out) {
+		return s.Out[i].Name
+	}
+	return fmt.Sprint("result", i)
+}

@@ -1,0 +1,3 @@
+package autodiff
+
+func softmaxRules() []Rule { return nil }

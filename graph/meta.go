@@ -1,0 +1,51 @@
+package graph
+
+import "slices"
+
+// Meta is an ordered list of string pairs, the metadata_props of the standard. Keys written by
+// gradtool begin with "gradtool.".
+type Meta []MetaEntry
+
+// MetaEntry is one pair of a [Meta].
+type MetaEntry struct{ Key, Value string }
+
+// Metadata keys that stages leave on nodes and that later stages and drawings read.
+const (
+	MetaRole = "gradtool.role" // one of the Role values
+	MetaFrom = "gradtool.from" // name of the node that this one stems from
+)
+
+// Roles of nodes in a training graph, the values of [MetaRole]. A node without one is forward.
+const (
+	RoleForward   = "forward"
+	RoleBackward  = "backward"
+	RoleLoss      = "loss"
+	RoleOptimizer = "optimizer"
+	RoleRecompute = "recompute"
+)
+
+// Get returns the value of key, "" without one.
+func (m Meta) Get(key string) string {
+	for _, e := range m {
+		if e.Key == key {
+			return e.Value
+		}
+	}
+	return ""
+}
+
+// Set gives key the value, in place or at the end.
+func (m *Meta) Set(key, value string) {
+	for i := range *m {
+		if (*m)[i].Key == key {
+			(*m)[i].Value = value
+			return
+		}
+	}
+	*m = append(*m, MetaEntry{key, value})
+}
+
+// Delete removes key.
+func (m *Meta) Delete(key string) {
+	*m = slices.DeleteFunc(*m, func(e MetaEntry) bool { return e.Key == key })
+}

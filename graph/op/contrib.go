@@ -1,0 +1,3 @@
+package op
+
+func contribDefs() []Def { return nil }

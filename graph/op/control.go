@@ -1,0 +1,3 @@
+package op
+
+func controlDefs() []Def { return nil }

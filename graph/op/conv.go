@@ -1,0 +1,3 @@
+package op
+
+func convDefs() []Def { return nil }

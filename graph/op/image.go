@@ -1,0 +1,3 @@
+package op
+
+func imageDefs() []Def { return nil }

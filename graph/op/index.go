@@ -1,0 +1,3 @@
+package op
+
+func indexDefs() []Def { return nil }

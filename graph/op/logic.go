@@ -1,0 +1,3 @@
+package op
+
+func logicDefs() []Def { return nil }

@@ -1,0 +1,3 @@
+package op
+
+func poolDefs() []Def { return nil }

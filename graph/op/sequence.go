@@ -1,0 +1,3 @@
+package op
+
+func sequenceDefs() []Def { return nil }

@@ -1,0 +1,3 @@
+package op
+
+func signalDefs() []Def { return nil }

@@ -1,0 +1,3 @@
+package op
+
+func stringDefs() []Def { return nil }

@@ -1,0 +1,55 @@
+package op
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"gradtool/graph"
+)
+
+// families lists the definitions, one slice per file.
+func families() [][]Def {
+	return [][]Def{
+		unaryDefs(), activationDefs(), arithmeticDefs(), logicDefs(), castDefs(), reduceDefs(), softmaxDefs(),
+		matmulDefs(), convDefs(), poolDefs(), normDefs(), shapeDefs(), moveDefs(), indexDefs(), constantDefs(), imageDefs(),
+		lossDefs(), recurrentDefs(), attentionDefs(), controlDefs(), sequenceDefs(), randomDefs(), signalDefs(),
+		quantDefs(), contribDefs(), stringDefs(),
+	}
+}
+
+var table = sync.OnceValue(func() map[Key]*Def {
+	t := map[Key]*Def{}
+	for _, fam := range families() {
+		for i := range fam {
+			d := &fam[i]
+			k := Key{d.Domain, d.Name}
+			if t[k] != nil {
+				panic("op: " + k.String() + " is defined twice")
+			}
+			t[k] = d
+		}
+	}
+	return t
+})
+
+// Lookup returns the definition of an operator, nil if the table has none.
+func Lookup(k Key) *Def { return table()[k] }
+
+// Of returns the definition of the operator that n applies, nil if the table has none.
+func Of(n *graph.Node) *Def { return Lookup(KeyOf(n)) }
+
+// All returns the definitions ordered by domain and name.
+func All() []*Def {
+	var out []*Def
+	for _, d := range table() {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b *Def) int {
+		if c := strings.Compare(a.Domain, b.Domain); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out
+}

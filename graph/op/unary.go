@@ -1,0 +1,3 @@
+package op
+
+func unaryDefs() []Def { return nil }
