@@ -65,8 +65,8 @@ func TestAccepts(t *testing.T) {
 		{"Gemm", 13, "f h", "f", nil, []string{"input 1 (B) has type tensor(float16), but T is tensor(float) by input 0 (A)"}},
 		{"Gemm", 13, "f f", "h", nil, []string{"output 0 (Y) has type tensor(float16), but T is tensor(float) by input 0 (A)"}},
 		{"Gemm", 13, "b b", "?", nil, []string{
-			"input 0 (A) has type tensor(bool), want tensor(bfloat16), tensor(double), tensor(float), tensor(float16), tensor(int32), tensor(int64), tensor(uint32), tensor(uint64)",
-			"input 1 (B) has type tensor(bool), want tensor(bfloat16), tensor(double), tensor(float), tensor(float16), tensor(int32), tensor(int64), tensor(uint32), tensor(uint64)",
+			"input 0 (A) has type tensor(bool), want tensor(bfloat16, double, float, float16, int32, int64, uint32, uint64)",
+			"input 1 (B) has type tensor(bool), want tensor(bfloat16, double, float, float16, int32, int64, uint32, uint64)",
 		}},
 		{"Gemm", 13, "f f", "f", attrs("beta", int64(1), "gamma", float32(1), "__note", "x"), []string{
 			"attribute beta has type int, want float", "attribute gamma is not known to Gemm-13"}},

@@ -226,6 +226,19 @@ func TestTypes(t *testing.T) {
 	if Int2 != 26 || BFloat16 != 16 || Float8E8M0 != 24 || AttrSparseTensor != 11 || AttrTypeProto != 13 {
 		t.Error("the numbers of element or attribute types are not those of the standard")
 	}
+	for _, tt := range []struct {
+		domain, name string
+		input        int
+		want         string
+	}{
+		{"", "Equal", 0, "tensor(bool, int32, int64)"},
+		{"ai.onnx.ml", "CastMap", 0, "map(int64,float) or map(int64,string)"},
+	} {
+		s, _ := Lookup(tt.domain, tt.name, 1)
+		if got := s.In[tt.input].Types.String(); got != tt.want {
+			t.Errorf("%s input %d: got %s, want %s", s.ID(), tt.input, got, tt.want)
+		}
+	}
 	dict, _ := Lookup("ai.onnx.ml", "DictVectorizer", 1)
 	for typ, want := range map[Type]bool{
 		{Map, Float, Int64}:  true,

@@ -185,11 +185,24 @@ func (s *TypeSet) add(t Type) {
 	s.List = append(s.List, t)
 }
 
-// String returns the members, separated by commas.
+// String returns the members by kind, such as "tensor(float, int64) or map(int64,float)".
 func (s *TypeSet) String() string {
-	names := make([]string, len(s.List))
-	for i, t := range s.List {
-		names[i] = t.String()
+	var parts []string
+	for k := Tensor; k < Map; k++ {
+		var elems []string
+		for _, t := range s.List {
+			if t.Kind == k {
+				elems = append(elems, t.Elem.String())
+			}
+		}
+		if elems != nil {
+			parts = append(parts, kindForms[k][0]+strings.Join(elems, ", ")+kindForms[k][1])
+		}
 	}
-	return strings.Join(names, ", ")
+	for _, t := range s.List {
+		if t.Kind >= Map {
+			parts = append(parts, t.String())
+		}
+	}
+	return strings.Join(parts, " or ")
 }
