@@ -136,7 +136,9 @@ func (c *checker) attrs(s *Schema, attrs []AttrFact) {
 		}
 		f, ok := s.Attr(a.Name)
 		if !ok {
-			c.report("attribute %s is not known to %s", a.Name, s.ID())
+			if !s.OpenAttrs {
+				c.report("attribute %s is not known to %s", a.Name, s.ID())
+			}
 		} else if a.Type != AttrUndefined && a.Type != f.Type {
 			c.report("attribute %s has type %s, want %s", a.Name, a.Type, f.Type)
 		}

@@ -82,6 +82,8 @@ func TestAccepts(t *testing.T) {
 		{"Loop", 16, "- - f i", "f i f", attrs("body", nil), nil},
 		{"Loop", 16, "f b", "f", attrs("body", nil), []string{"input 0 (M) has type tensor(float), want tensor(int64)"}},
 		{"LSTM", 14, "f f f", "- f", nil, nil},
+		{"LayerNormalization", 16, "f f", "f", attrs("extra", int64(1)), nil},
+		{"LayerNormalization", 17, "f f", "f", attrs("extra", int64(1)), []string{"attribute extra is not known to LayerNormalization-17"}},
 		{"Where", 16, "b f f", "f", nil, nil},
 	}
 	for _, tt := range tests {

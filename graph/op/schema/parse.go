@@ -131,6 +131,8 @@ func (p *parser) head(name, rest string) error {
 			s.Nondeterministic = true
 		case "experimental":
 			s.Experimental = true
+		case "open-attributes":
+			s.OpenAttrs = true
 		default:
 			return fmt.Errorf("unknown flag %q", flag)
 		}

@@ -30,6 +30,7 @@ type Schema struct {
 	Nondeterministic bool // results may differ between equal runs; also set for operators that hold a subgraph
 	Experimental     bool // the support level is experimental
 	Contrib          bool // from ONNX Runtime, not from the standard
+	OpenAttrs        bool // nodes may carry attributes that the schema does not know
 	MinIn, MaxIn     int  // the counts of inputs, MaxIn may be Inf
 	MinOut, MaxOut   int  // the counts of outputs, MaxOut may be Inf
 	In, Out          []Param
