@@ -11,15 +11,16 @@ type Facts uint32
 
 // Facts of operators.
 const (
-	Elementwise Facts = 1 << iota // result element i depends on operand elements i only (after broadcasting)
-	Broadcasts                    // operands are broadcast against each other, numpy style
-	Commutative                   // exchanging the first two operands changes nothing
-	View                          // the first result holds the elements of operand 0 in order: storage can be shared
-	Random                        // results differ from run to run; never folded, merged or recomputed
-	Training                      // has a training mode with state or randomness
-	ShapeOnly                     // results depend on operand shapes only
-	CheapRemat                    // limited by memory traffic: recomputing beats keeping
-	Control                       // runs subgraphs
+	Elementwise   Facts = 1 << iota // result element i depends on operand elements i only (after broadcasting)
+	Broadcasts                      // operands are broadcast against each other, numpy style
+	Commutative                     // exchanging the first two operands changes nothing
+	View                            // the first result holds the elements of operand 0 in order: storage can be shared
+	Random                          // results differ from run to run; never folded, merged or recomputed
+	Training                        // has a training mode with state or randomness
+	ShapeOnly                       // results depend on operand shapes only
+	CheapRemat                      // limited by memory traffic: recomputing beats keeping
+	Control                         // runs subgraphs
+	DataDependent                   // result shapes depend on operand values
 )
 
 // Def is an operator's entry in the table.
