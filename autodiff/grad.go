@@ -1,0 +1,185 @@
+package autodiff
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gradtool/autodiff/loss"
+	"gradtool/graph"
+	"gradtool/graph/op"
+)
+
+// GradOptions says what to differentiate with respect to what.
+type GradOptions struct {
+	Of   []*graph.Value // outputs to differentiate; nil: all float outputs
+	Wrt  []*graph.Value // values to differentiate with respect to; nil: Params
+	Loss *loss.Spec     // attached to the single output in Of; nil: none
+	// Seeds makes cotangents inputs even where a lone scalar output would be seeded with 1.
+	Seeds bool
+}
+
+// Grad is one gradient of a model.
+type Grad struct {
+	X   *graph.Value
+	Out *graph.Value // the new graph output
+	// Zero tells that nothing differentiated depends on X: the gradient is identically zero.
+	Zero bool
+}
+
+// GradResult tells what Gradient added.
+type GradResult struct {
+	Loss       *graph.Value   // the loss output, nil without one
+	Target     *graph.Value   // its target input
+	Cotangents []*graph.Value // the cotangent inputs, by output
+	Grads      []Grad
+	Renamed    []string // wanted names that were taken, as "want -> got"
+	Added      int      // nodes added
+}
+
+// Gradient appends the backward graph to m: an input <y>_cotangent for each differentiated output y (a
+// lone scalar output, or the loss, is seeded with 1 instead), and an output <x>_grad for each x. m
+// must be sorted, canonical and inferred; model-local functions on a gradient path must have been inlined. On error m may
+// hold nodes of the backward graph that nothing reads; a *BlockedError is returned before any is added.
+func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, error) {
+	g := m.Graph
+	before := len(g.Nodes)
+	b := op.NewBuilder(g, info)
+	b.Role = graph.RoleBackward
+	res := &GradResult{}
+	of := opt.Of
+	if of == nil {
+		of = FloatOutputs(m)
+	}
+	if len(of) == 0 {
+		return nil, errors.New("the model has no float output to differentiate")
+	}
+	wrt := opt.Wrt
+	if wrt == nil {
+		wrt = Params(m, of)
+		if len(wrt) == 0 {
+			return nil, errors.New("no trainable initializer leads to the outputs; name what to differentiate with respect to, the inputs for example")
+		}
+	}
+	// Find blockers before anything is added.
+	probe := &reverse{b: b, g: g}
+	var marks []Seed
+	for _, y := range of {
+		marks = append(marks, Seed{Y: y})
+	}
+	probe.mark(marks, wrt)
+	if blockers := probe.preflight(wrt); len(blockers) > 0 {
+		return nil, &BlockedError{blockers}
+	}
+	seeds, err := res.seed(b, of, opt)
+	if err != nil {
+		return nil, err
+	}
+	cts, err := Reverse(b, seeds, wrt)
+	if err != nil {
+		return nil, err
+	}
+	for i, x := range wrt {
+		b.Prefix = x.Name + "_grad"
+		ct, zero := cts[i], cts[i] == nil
+		if zero {
+			ct = b.FullLike(x, 0)
+		}
+		res.Grads = append(res.Grads, Grad{x, res.output(b, ct, x.Name+"_grad"), zero})
+	}
+	res.Added = len(g.Nodes) - before
+	return res, b.Err
+}
+
+// seed adds the loss or the cotangent inputs and returns what the sweep starts from.
+func (res *GradResult) seed(b *op.Builder, of []*graph.Value, opt GradOptions) ([]Seed, error) {
+	g := b.G
+	if opt.Loss != nil {
+		if len(of) != 1 {
+			return nil, fmt.Errorf("a loss needs one output, there are %d differentiable ones; choose one", len(of))
+		}
+		a, err := loss.Attach(b, *opt.Loss, of[0])
+		if err != nil {
+			return nil, err
+		}
+		res.noteName(of[0].Name+"_target", a.Target.Name)
+		res.Target = a.Target
+		res.Loss = res.output(b, a.Loss, "loss")
+		return []Seed{{of[0], a.Ct}}, nil
+	}
+	if len(of) == 1 && !opt.Seeds && of[0].Type.Shape != nil && len(of[0].Type.Shape) == 0 {
+		return []Seed{{of[0], b.Like(of[0], 1)}}, nil
+	}
+	var seeds []Seed
+	for _, y := range of {
+		want := y.Name + "_cotangent"
+		ct := g.AddInput(g.Model.Fresh(want), y.Type)
+		res.noteName(want, ct.Name)
+		res.Cotangents = append(res.Cotangents, ct)
+		seeds = append(seeds, Seed{y, ct})
+	}
+	return seeds, nil
+}
+
+// output makes v a graph output of the given name, through an Identity where v must keep its own.
+func (res *GradResult) output(b *op.Builder, v *graph.Value, want string) *graph.Value {
+	role := ""
+	if v.Def != nil {
+		role = v.Def.Meta.Get(graph.MetaRole)
+	}
+	if v.Def == nil || v.Graph != b.G || v.IsOutput() || role != graph.RoleBackward && role != graph.RoleLoss {
+		v = b.Unary("Identity", v)
+	}
+	name := b.G.Model.Fresh(want)
+	res.noteName(want, name)
+	v.Name = name
+	b.G.AddOutput(v)
+	return v
+}
+
+func (res *GradResult) noteName(want, got string) {
+	if want != got {
+		res.Renamed = append(res.Renamed, want+" -> "+got)
+	}
+}
+
+// FloatOutputs returns the outputs that can be differentiated: tensors of a float type.
+func FloatOutputs(m *graph.Model) []*graph.Value {
+	var out []*graph.Value
+	for _, v := range m.Graph.Outputs {
+		if v.Type.IsTensor() && v.Type.Elem.IsDifferentiable() && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// FloatInputs returns the inputs, other than those that are parameters too, that can be differentiated
+// with respect to.
+func FloatInputs(m *graph.Model) []*graph.Value {
+	var out []*graph.Value
+	for _, v := range m.Graph.Inputs {
+		if v.Init == nil && v.Type.IsTensor() && v.Type.Elem.IsDifferentiable() {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// Params returns the trainable parameters: the float initializers that the outputs depend on through a
+// differentiable path. Running statistics, which no derivative reaches, are none.
+func Params(m *graph.Model, of []*graph.Value) []*graph.Value {
+	var all []*graph.Value
+	for _, v := range m.Graph.Inits {
+		if v.Type.Elem.IsDifferentiable() {
+			all = append(all, v)
+		}
+	}
+	r := &reverse{g: m.Graph}
+	var seeds []Seed
+	for _, y := range of {
+		seeds = append(seeds, Seed{Y: y})
+	}
+	r.mark(seeds, all)
+	return slices.DeleteFunc(all, func(v *graph.Value) bool { return !r.useful[v] })
+}
