@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"gradtool/graph"
+	"gradtool/internal/half"
 )
 
 // FromTensor reads constant data into an array. In wide mode floats are held as float64.
@@ -19,9 +20,6 @@ func FromTensor(t *graph.Tensor, wide bool) (*Array, error) {
 	}
 	if t.Elem != graph.String && t.Data == nil || t.Len() == 0 {
 		return NewArray(t.Elem, shape, wide), nil
-	}
-	if t.Elem.IsFloat() && !t.Elem.IsDifferentiable() {
-		return nil, fmt.Errorf("element type %s cannot be evaluated", t.Elem)
 	}
 	a := NewArray(t.Elem, shape, wide)
 	if t.Elem == graph.String {
@@ -69,10 +67,15 @@ func (a *Array) decode(raw []byte) {
 		setF(func(i int) float64 { return float64(math.Float32frombits(le.Uint32(raw[4*i:]))) })
 	case graph.Double:
 		setF(func(i int) float64 { return math.Float64frombits(le.Uint64(raw[8*i:])) })
-	case graph.Float16:
-		setF(func(i int) float64 { return float64(float16ToFloat32(le.Uint16(raw[2*i:]))) })
-	case graph.BFloat16:
-		setF(func(i int) float64 { return float64(bfloat16ToFloat32(le.Uint16(raw[2*i:]))) })
+	case graph.Float16, graph.BFloat16:
+		f := narrow(a.Elem)
+		setF(func(i int) float64 { return f.Decode(le.Uint16(raw[2*i:])) })
+	case graph.Float8E4M3, graph.Float8E4M3U, graph.Float8E5M2, graph.Float8E5M2U, graph.Float8E8M0:
+		f := narrow(a.Elem)
+		setF(func(i int) float64 { return f.Decode(uint16(raw[i])) })
+	case graph.Float4E2M1:
+		f := narrow(a.Elem)
+		setF(func(i int) float64 { return f.Decode(uint16(raw[i/2] >> (4 * (i & 1)) & 15)) })
 	case graph.Bool, graph.Uint8:
 		setI(func(i int) int64 { return int64(raw[i]) })
 	case graph.Int8:
@@ -126,10 +129,12 @@ func (a *Array) Tensor() *graph.Tensor {
 			le.PutUint32(raw[4*i:], math.Float32bits(float32(a.Float(i))))
 		case graph.Double:
 			le.PutUint64(raw[8*i:], math.Float64bits(a.Float(i)))
-		case graph.Float16:
-			le.PutUint16(raw[2*i:], float16Bits(a.Float(i)))
-		case graph.BFloat16:
-			le.PutUint16(raw[2*i:], bfloat16Bits(a.Float(i)))
+		case graph.Float16, graph.BFloat16:
+			le.PutUint16(raw[2*i:], narrow(a.Elem).Encode(a.Float(i), half.Mode{}))
+		case graph.Float8E4M3, graph.Float8E4M3U, graph.Float8E5M2, graph.Float8E5M2U, graph.Float8E8M0:
+			raw[i] = byte(narrow(a.Elem).Encode(a.Float(i), half.Mode{}))
+		case graph.Float4E2M1:
+			raw[i/2] |= byte(narrow(a.Elem).Encode(a.Float(i), half.Mode{})) << (4 * (i & 1))
 		case graph.Bool, graph.Uint8, graph.Int8:
 			raw[i] = byte(a.I64[i])
 		case graph.Uint16, graph.Int16:
@@ -159,16 +164,10 @@ func (a *Array) Tensor() *graph.Tensor {
 // other types than double (float64 mode) is left alone. It returns a.
 func (a *Array) Round() *Array {
 	switch {
-	case a.F32 != nil:
-		switch a.Elem {
-		case graph.Float16:
-			for i, x := range a.F32 {
-				a.F32[i] = float16ToFloat32(float16Bits(float64(x)))
-			}
-		case graph.BFloat16:
-			for i, x := range a.F32 {
-				a.F32[i] = bfloat16ToFloat32(bfloat16Bits(float64(x)))
-			}
+	case a.F32 != nil && a.Elem != graph.Float:
+		f := narrow(a.Elem)
+		for i, x := range a.F32 {
+			a.F32[i] = float32(f.Decode(f.Encode(float64(x), half.Mode{})))
 		}
 	case a.I64 != nil:
 		wrap := wrapper(a.Elem)
@@ -214,4 +213,25 @@ func wrapper(t graph.DataType) func(int64) int64 {
 		return func(x int64) int64 { return int64(int8(x<<6) >> 6) }
 	}
 	return nil
+}
+
+// narrow returns the format of a float type of at most 16 bits.
+func narrow(t graph.DataType) half.Format {
+	switch t {
+	case graph.Float16:
+		return half.Float16
+	case graph.BFloat16:
+		return half.BFloat16
+	case graph.Float8E4M3:
+		return half.E4M3FN
+	case graph.Float8E4M3U:
+		return half.E4M3FNUZ
+	case graph.Float8E5M2:
+		return half.E5M2
+	case graph.Float8E5M2U:
+		return half.E5M2FNUZ
+	case graph.Float4E2M1:
+		return half.E2M1
+	}
+	return half.E8M0
 }
