@@ -58,8 +58,17 @@ type reverse struct {
 func Reverse(b *op.Builder, seeds []Seed, wrt []*graph.Value) ([]*graph.Value, error) {
 	r := &reverse{b: b, g: b.G, cts: map[*graph.Value]*graph.Value{}}
 	r.mark(seeds, wrt)
-	if blockers := r.preflight(wrt); len(blockers) > 0 {
-		return nil, &BlockedError{blockers}
+	for {
+		if blockers := r.preflight(wrt); len(blockers) > 0 {
+			return nil, &BlockedError{blockers}
+		}
+		if !r.decompose() {
+			break
+		}
+		r.mark(seeds, wrt)
+	}
+	if b.Err != nil {
+		return nil, b.Err
 	}
 	for _, s := range seeds {
 		if r.active[s.Y] {
@@ -214,7 +223,7 @@ func (r *reverse) origins(n *graph.Node, wrt []*graph.Value) []string {
 // node adds the contributions of n to the cotangents of its operands.
 func (r *reverse) node(n *graph.Node) error {
 	rule := Lookup(op.KeyOf(n))
-	if rule == nil || rule.Kind != HasVJP && rule.Kind != Decomposed || !r.onPath(n) {
+	if rule == nil || rule.Kind != HasVJP || !r.onPath(n) {
 		return nil
 	}
 	ins := operands(n)
@@ -233,15 +242,7 @@ func (r *reverse) node(n *graph.Node) error {
 		c.need[i] = x != nil && r.active[x] && carriesGradient(x.Type) && !stopped(n, i)
 	}
 	defer r.enter(n)()
-	var cts []*graph.Value
-	if rule.Kind == Decomposed {
-		var err error
-		if cts, err = r.decomposed(c, ins); err != nil {
-			return err
-		}
-	} else {
-		cts = rule.VJP(c)
-	}
+	cts := rule.VJP(c)
 	if len(cts) > len(ins) {
 		return fmt.Errorf("rule of %s returned %d cotangents for %d operands", n.Label(), len(cts), len(ins))
 	}
@@ -285,49 +286,6 @@ func (c *Ctx) fit(g, x *graph.Value) *graph.Value {
 		return g
 	}
 	return c.Cast(c.SumTo(g, x), x.Type.Elem)
-}
-
-// decomposed differentiates n through its decomposition into simpler operators.
-func (r *reverse) decomposed(c *Ctx, ins []*graph.Value) ([]*graph.Value, error) {
-	n := c.Node
-	first := len(r.g.Nodes)
-	outs := op.Of(n).Decompose(c.Builder, n)
-	var seeds []Seed
-	for i, g := range c.ct {
-		if g != nil && i < len(outs) && outs[i] != nil {
-			seeds = append(seeds, Seed{outs[i], g})
-		}
-	}
-	// A sweep of its own over the new nodes: they read n's operands as if those were inputs.
-	sub := &reverse{b: r.b, g: &graph.Graph{Model: r.g.Model, Nodes: slices.Clone(r.g.Nodes[first:])}, cts: map[*graph.Value]*graph.Value{}}
-	var wrt []*graph.Value
-	for i, x := range ins {
-		if c.need[i] && !slices.Contains(wrt, x) {
-			wrt = append(wrt, x)
-		}
-	}
-	sub.mark(seeds, wrt)
-	if blockers := sub.preflight(wrt); len(blockers) > 0 {
-		return nil, &BlockedError{blockers}
-	}
-	for _, s := range seeds {
-		if sub.active[s.Y] {
-			sub.accumulate(s.Y, s.Ct)
-		}
-	}
-	for _, m := range slices.Backward(sub.g.Nodes) {
-		if err := sub.node(m); err != nil {
-			return nil, err
-		}
-	}
-	cts := make([]*graph.Value, len(ins))
-	for i, x := range ins {
-		// A value read twice gets its whole cotangent at its first place.
-		if c.need[i] && slices.Index(ins, x) == i {
-			cts[i] = sub.cts[x]
-		}
-	}
-	return cts, nil
 }
 
 // resultName returns the schema's name of result i of n.

@@ -442,6 +442,19 @@ func (v *Value) ReplaceUses(w *Value) {
 	v.uses = nil
 }
 
+// TakeOver makes v the result that w is: the node that defines w defines v in its place, and what reads w
+// reads v. So a node can be replaced while the values that others know keep their identity and names. Both
+// must belong to the same graph and be results of nodes; the node that defined v loses that result.
+func (v *Value) TakeOver(w *Value) {
+	if v == w {
+		return
+	}
+	v.Def.Out[v.Index] = nil
+	w.Def.Out[w.Index] = v
+	v.Def, v.Index, w.Def = w.Def, w.Index, nil
+	w.ReplaceUses(v)
+}
+
 func (v *Value) dropUse(u Use) {
 	if i := slices.Index(v.uses, u); i >= 0 {
 		v.uses = slices.Delete(v.uses, i, i+1)
