@@ -79,8 +79,9 @@ func channelView(c *Ctx, x *graph.Value) channels {
 	case len(s) == 1:
 		return channels{of: same, lift: same, drop: same, axes: []int64{0}}
 	case s == nil:
+		shape := c.Concat(0, c.Gather(c.Shape(x), c.Ints(0), 0), c.Shape(c.X(1)), c.Ints(-1))
 		return channels{
-			of:   func(v *graph.Value) *graph.Value { return c.ReshapeTo(v, 0, 0, -1) },
+			of:   func(v *graph.Value) *graph.Value { return c.Op("Reshape", []*graph.Value{v, shape}) },
 			lift: func(v *graph.Value) *graph.Value { return c.Unsqueeze(v, 1) },
 			drop: func(v *graph.Value) *graph.Value { return c.Squeeze(v, 0, 2) },
 			axes: []int64{0, 2},
