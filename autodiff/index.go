@@ -1,3 +1,15 @@
 package autodiff
 
-func indexRules() []Rule { return nil }
+import (
+	"slices"
+)
+
+// indexRules lists the rules of the operators that take, put or choose elements by index.
+func indexRules() []Rule {
+	return slices.Concat(gatherRules(), scatterRules(), selectRules())
+}
+
+func scatterRules() []Rule { return nil }
+func selectRules() []Rule  { return nil }
+func padRules() []Rule     { return nil }
+func blockRules() []Rule   { return nil }

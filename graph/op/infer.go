@@ -16,7 +16,7 @@ const (
 // Info holds what inference found beyond the types, which it writes to the values themselves.
 type Info struct {
 	consts map[*graph.Value]*Array      // values known completely
-	dims   map[*graph.Value][]graph.Dim // integer scalars and vectors known symbolically
+	dims   map[*graph.Value][]graph.Dim // elements of small integer tensors known symbolically, in order
 }
 
 // Problem is a node that cannot work: inference found its operands impossible.
@@ -163,9 +163,9 @@ func (in *Info) Const(v *graph.Value) *Array {
 			}
 			vals[i] = n
 		}
-		shape := []int{len(d)}
-		if len(v.Type.Shape) == 0 {
-			shape = []int{}
+		shape, ok := smallShape(v.Type)
+		if !ok || prod(shape) != len(d) {
+			return nil
 		}
 		a = &Array{Elem: v.Type.Elem, Shape: shape, I64: vals, Kind: graph.KindTensor}
 		in.consts[v] = a
@@ -177,27 +177,34 @@ func (in *Info) Const(v *graph.Value) *Array {
 // Dims returns the elements of an integer scalar or vector as known numbers or expressions; an
 // element may be unknown. It is nil if not even the number of elements is known.
 func (in *Info) Dims(v *graph.Value) []graph.Dim {
+	if len(v.Type.Shape) > 1 {
+		return nil
+	}
+	if d := in.Elems(v); d != nil {
+		return d
+	}
+	if t := v.Type; t.IsTensor() && t.Elem.IsInt() && t.Shape != nil {
+		if shape, ok := smallShape(t); ok {
+			return make([]graph.Dim, prod(shape))
+		}
+	}
+	return nil
+}
+
+// Elems returns the elements of an integer tensor of any rank, in order, as Dims does; nil if nothing is known of them.
+func (in *Info) Elems(v *graph.Value) []graph.Dim {
 	if d, ok := in.dims[v]; ok {
 		return d
 	}
-	if a := in.Const(v); a != nil && a.I64 != nil && a.Rank() <= 1 {
-		out := make([]graph.Dim, len(a.I64))
-		for i, x := range a.I64 {
-			out[i] = graph.Known(x)
-		}
-		return out
+	a := in.Const(v)
+	if a == nil || a.I64 == nil {
+		return nil
 	}
-	if t := v.Type; t.IsTensor() && t.Elem.IsInt() && len(t.Shape) <= 1 && t.Shape != nil {
-		n := int64(1)
-		if len(t.Shape) == 1 {
-			var ok bool
-			if n, ok = t.Shape[0].Int(); !ok || n > maxDimsLen || n < 0 {
-				return nil
-			}
-		}
-		return make([]graph.Dim, n)
+	out := make([]graph.Dim, len(a.I64))
+	for i, x := range a.I64 {
+		out[i] = graph.Known(x)
 	}
-	return nil
+	return out
 }
 
 // merge refines what is known of a type by what else is known; clash tells that they contradict each

@@ -81,7 +81,7 @@ func (c *InferCtx) SetType(i int, t graph.Type) {
 	}
 }
 
-// SetDims says that result i, an integer scalar or vector, has these elements, which may be unknown.
+// SetDims says that result i, an integer tensor, has these elements in row-major order, which may be unknown.
 func (c *InferCtx) SetDims(i int, d []graph.Dim) {
 	if i < len(c.vals) {
 		c.vals[i] = d

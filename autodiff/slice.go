@@ -1,0 +1,154 @@
+package autodiff
+
+import (
+	"gradtool/graph"
+)
+
+// sliceVJP: y takes the elements of x at start, start+step, ... along each sliced axis; dx holds g at those and
+// zeros elsewhere. The transpose goes axis by axis: a step of 1 pads with zeros, a reversal reverses, any
+// other step takes from g and one more zero by an inverse index. Where axes or steps are known at run time only,
+// elements are scattered to their row-major positions.
+func sliceVJP(c *Ctx) []*graph.Value {
+	x, g := c.X(0), c.Ct(0)
+	axes, ok := c.sliceAxes()
+	steps, fixed := c.numbers(c.X(4))
+	if c.X(4) == nil {
+		fixed = true
+		for range axes {
+			steps = append(steps, 1)
+		}
+	}
+	if !ok || !fixed || len(steps) != len(axes) {
+		in := append([]*graph.Value{c.flatPositions(x)}, c.Node.In[1:]...)
+		return one(c.scatterFlat(x, c.Op("Slice", in), g))
+	}
+	var begins, ends vector // of the padding
+	var padded []int64
+	for i, a := range axes {
+		switch {
+		case steps[i] == 1:
+			before, after := c.outside(c.X(1), i, int(a))
+			if isZero(before) && isZero(after) {
+				break
+			}
+			padded = append(padded, a)
+			begins.addDimOr(c, before, func() *graph.Value { return c.firstTaken(i, int(a), 1) })
+			ends.addDimOr(c, after, func() *graph.Value {
+				left := c.minus(c.sizesAt(x, []int64{a}), c.sizesAt(c.Y(0), []int64{a}))
+				return c.minus(left, c.firstTaken(i, int(a), 1))
+			})
+		case steps[i] == -1 && c.reverses(i, dimAt(x, int(a))):
+			g = c.Slice(g, c.Ints(-1), c.Ints(-1<<63), c.Ints(a), c.Ints(-1))
+		default:
+			g = c.unstride(g, i, int(a), steps[i])
+		}
+	}
+	if len(padded) == 0 {
+		return one(g)
+	}
+	begins.then(c, &ends)
+	return one(c.Op("Pad", []*graph.Value{g, begins.value(c), nil, c.Ints(padded...)}))
+}
+
+// sliceAxes returns the axes that a Slice node names, if they are known.
+func (c *Ctx) sliceAxes() ([]int64, bool) {
+	if c.X(3) != nil {
+		return c.numbers(c.X(3))
+	}
+	n := len(c.Info.Dims(c.X(1)))
+	if n == 0 {
+		n = len(c.X(0).Type.Shape)
+	}
+	axes := make([]int64, n)
+	for i := range axes {
+		axes[i] = int64(i)
+	}
+	return axes, n > 0 || c.X(0).Type.Shape != nil
+}
+
+// reverses reports whether slice i, of step -1, takes its whole dimension of n elements backwards.
+func (c *Ctx) reverses(i int, n graph.Dim) bool {
+	start, end := c.Info.Dims(c.X(1)), c.Info.Dims(c.X(2))
+	if i >= len(start) || i >= len(end) {
+		return false
+	}
+	s, ok1 := start[i].Int()
+	e, ok2 := end[i].Int()
+	const far = 1<<31 - 1
+	size, sized := n.Int()
+	return ok1 && ok2 && (s == -1 || s >= far || sized && s >= size-1) && (e <= -far || sized && e < -size)
+}
+
+// outside returns how many elements slice i, of step 1, leaves out before and after those it takes.
+func (c *Ctx) outside(starts *graph.Value, i, axis int) (before, after graph.Dim) {
+	n, taken := dimAt(c.X(0), axis), dimAt(c.Y(0), axis)
+	list := c.Info.Dims(starts)
+	if i >= len(list) {
+		return graph.Unknown(), graph.Unknown()
+	}
+	s, zero := list[i], graph.Known(0)
+	switch {
+	case s.Less(zero):
+		before = n.Add(s).Max(zero)
+	case isZero(s):
+		before = zero
+	case zero.LessEq(s):
+		before = s.Min(n)
+	default:
+		return graph.Unknown(), graph.Unknown()
+	}
+	return before, n.Sub(taken).Sub(before)
+}
+
+// firstTaken returns the position of the first element that slice i takes, clamped to the dimension as Slice does.
+func (c *Ctx) firstTaken(i, axis int, step int64) *graph.Value {
+	n := c.sizesAt(c.X(0), []int64{int64(axis)})
+	last := n
+	if step < 0 {
+		last = c.minus(n, c.Ints(1))
+	}
+	first := c.fromFront(c.element(c.X(1), i), n)
+	return c.least(c.most(first, c.Ints(0)), last)
+}
+
+// element returns element i of an integer vector as an int64 vector of one.
+func (c *Ctx) element(list *graph.Value, i int) *graph.Value {
+	d := c.Info.Dims(list)
+	if i < len(d) {
+		if n, ok := d[i].Int(); ok {
+			return c.Ints(n)
+		}
+		if len(d) == 1 {
+			return c.int64s(list)
+		}
+	}
+	return c.int64s(c.Gather(list, c.Ints(int64(i)), 0))
+}
+
+// maxInverse is the longest inverse index that is written as a constant.
+const maxInverse = 4096
+
+// unstride puts g back along one axis where Slice took every step-th element: an inverse index says for every
+// position of x which element of g it holds, the one behind the last, a zero, for those not taken.
+func (c *Ctx) unstride(g *graph.Value, i, axis int, step int64) *graph.Value {
+	a := []int64{int64(axis)}
+	n, taken, first := c.sizesAt(c.X(0), a), c.sizesAt(c.Y(0), a), c.firstTaken(i, axis, step)
+	g = c.Op("Pad", []*graph.Value{g, c.Ints(0, 1), nil, c.Ints(a...)})
+	size, ok1 := c.numbers(n)
+	count, ok2 := c.numbers(taken)
+	from, ok3 := c.numbers(first)
+	if ok1 && ok2 && ok3 && size[0] <= maxInverse {
+		inverse := make([]int64, size[0])
+		for p := range inverse {
+			inverse[p] = count[0]
+		}
+		for k := range count[0] {
+			inverse[from[0]+k*step] = k
+		}
+		return c.Gather(g, c.Ints(inverse...), int64(axis))
+	}
+	order := c.upTo(taken)
+	at := c.plus(first, c.times(order, c.Ints(step)))
+	inverse := c.Op("ScatterElements", []*graph.Value{c.Expand(taken, n), at, order})
+	return c.Gather(g, inverse, int64(axis))
+}

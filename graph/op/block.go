@@ -1,0 +1,3 @@
+package op
+
+func blockDefs() []Def { return nil }
