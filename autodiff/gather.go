@@ -1,29 +1,20 @@
 package autodiff
 
 import (
-	"errors"
-
 	"gradtool/graph"
 )
 
 func gatherRules() []Rule {
 	return []Rule{
-		{Name: "Gather", Kind: HasVJP, Stop: []int{1}, VJP: gatherVJP, Check: gatherCovered},
+		{Name: "Gather", Kind: HasVJP, Stop: []int{1}, VJP: gatherVJP},
 	}
-}
-
-func gatherCovered(n *graph.Node) error {
-	if n.Int("axis", 0) != 0 && (n.In[0].Type.Shape == nil || n.In[1].Type.Shape == nil) {
-		return errors.New("the gradient of Gather along an axis other than 0 needs the ranks of data and indices")
-	}
-	return nil
 }
 
 // gatherVJP: y holds the slices of x that the index names; dx sums g's slices where they came from.
 func gatherVJP(c *Ctx) []*graph.Value {
 	x, at, g := c.X(0), c.X(1), c.Ct(0)
 	axis := int(c.Node.Int("axis", 0))
-	if axis < 0 {
+	if axis < 0 && x.Type.Shape != nil {
 		axis += len(x.Type.Shape)
 	}
 	if at.Type.Shape != nil && len(at.Type.Shape) == 0 {
@@ -60,13 +51,16 @@ func (c *Ctx) pair(x, y *graph.Value) *graph.Value {
 
 // scatterSlices returns zeros of x's shape to whose slices along axis those of g are added: at names where each
 // belongs, and its axes stand in g in the place of axis. The slices are scattered along the first axis, where
-// they are contiguous; other axes are brought there. Their ranks must be known unless axis is 0.
+// they are contiguous; other axes are brought there.
 func (c *Ctx) scatterSlices(x, at, g *graph.Value, axis int) *graph.Value {
 	g = c.widened(g)
-	at = c.Unsqueeze(at, -1)
-	if axis == 0 {
-		return c.scatterAdd(c.Shape(x), at, g)
+	switch {
+	case axis == 0:
+		return c.scatterAdd(c.Shape(x), c.Unsqueeze(at, -1), g)
+	case x.Type.Shape == nil || at.Type.Shape == nil:
+		return c.scatterMiddle(x, at, g, axis)
 	}
+	at = c.Unsqueeze(at, -1)
 	rank, q := len(x.Type.Shape), len(at.Type.Shape)-1
 	var forth []int64 // of g: the index axes to the front
 	for i := range q {
@@ -87,4 +81,21 @@ func (c *Ctx) scatterSlices(x, at, g *graph.Value, axis int) *graph.Value {
 	}
 	sum := c.scatterAdd(c.sizesAt(x, order), at, c.Transpose(g, forth...))
 	return c.Transpose(sum, back...)
+}
+
+// scatterMiddle is scatterSlices where a rank is not known: the axes before axis, those of the index, and those
+// behind are each taken as one. A negative axis counts from the back.
+func (c *Ctx) scatterMiddle(x, at, g *graph.Value, axis int) *graph.Value {
+	product := func(attrs ...*graph.Attr) *graph.Value {
+		shape := c.Op("Shape", []*graph.Value{x}, attrs...)
+		return c.Op("ReduceProd", []*graph.Value{shape}, graph.IntAttr("keepdims", 1))
+	}
+	before, after := product(graph.IntAttr("end", int64(axis))), c.Ints(1)
+	if axis != -1 {
+		after = product(graph.IntAttr("start", int64(axis+1)))
+	}
+	g = c.Reshape(g, c.Concat(0, before, c.sizeOf(at), after))
+	at = c.ReshapeTo(at, -1, 1)
+	sum := c.scatterAdd(c.Concat(0, c.DimOf(x, axis), before, after), at, c.Transpose(g, 1, 0, 2))
+	return c.Reshape(c.Transpose(sum, 1, 0, 2), c.Shape(x))
 }
