@@ -24,6 +24,7 @@ type Model struct {
 	Functions       []*Function
 	Meta            Meta
 	File            string // where the model was read, for messages; "-" for a stream
+	Origin          int64  // ai.onnx opset before nodes were brought to their newest forms; 0 if they were not
 	Src             any    // belongs to the package that read the model
 
 	lastID    int
@@ -120,6 +121,9 @@ type Function struct {
 
 // Opset returns the version that the function's body imports for domain, 0 if it imports none.
 func (f *Function) Opset(domain string) int64 { return lookupOpset(f.Opsets, domain) }
+
+// SetOpset makes the function's body import version of domain.
+func (f *Function) SetOpset(domain string, version int64) { setOpset(&f.Opsets, domain, version) }
 
 // Graph is a list of nodes with inputs, outputs and initializers: a model's main graph, a
 // subgraph in a node's attribute, or a function's body.

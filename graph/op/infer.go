@@ -19,6 +19,11 @@ type Info struct {
 	dims   map[*graph.Value][]graph.Dim // elements of small integer tensors known symbolically, in order
 }
 
+// NewInfo returns an Info that knows nothing yet.
+func NewInfo() *Info {
+	return &Info{consts: map[*graph.Value]*Array{}, dims: map[*graph.Value][]graph.Dim{}}
+}
+
 // Problem is a node that cannot work: inference found its operands impossible.
 type Problem struct {
 	Node *graph.Node
@@ -35,7 +40,7 @@ func (p *Problem) Unwrap() error { return p.Err }
 // what the file declares, and the values of small integer tensors. The graph must be sorted and in
 // canonical form (see [Upgrade]). All problems found are returned, joined; the result is usable all the same.
 func Infer(m *graph.Model) (*Info, error) {
-	in := &Info{consts: map[*graph.Value]*Array{}, dims: map[*graph.Value][]graph.Dim{}}
+	in := NewInfo()
 	return in, errors.Join(in.graph(m.Graph)...)
 }
 
