@@ -114,15 +114,18 @@ func reduceMeanVJP(c *Ctx, x, y, g *graph.Value) *graph.Value {
 	return c.ExpandLike(kept(c, c.Mul(g, perElementOf(c, x, y))), x)
 }
 
-// perElementOf returns size(y)/size(x) as a scalar of x's type. Sizes do not fit a float16, so run time divides in float64.
-func perElementOf(c *Ctx, x, y *graph.Value) *graph.Value {
-	n, okX := x.Type.Shape.Size().Int()
-	m, okY := y.Type.Shape.Size().Int()
-	if okX && okY {
-		return c.Like(x, float64(m)/float64(max(n, 1)))
+// perElementOf returns size(y)/size(x) as a scalar of x's type.
+func perElementOf(c *Ctx, x, y *graph.Value) *graph.Value { return sizeRatio(c, y, x, x.Type.Elem) }
+
+// sizeRatio returns size(a)/size(b) as a scalar. Sizes do not fit a float16, so run time divides in float64.
+func sizeRatio(c *Ctx, a, b *graph.Value, elem graph.DataType) *graph.Value {
+	n, okA := a.Type.Shape.Size().Int()
+	m, okB := b.Type.Shape.Size().Int()
+	if okA && okB {
+		return c.Scalar(elem, float64(n)/float64(max(m, 1)))
 	}
 	size := func(v *graph.Value) *graph.Value { return c.Cast(c.Unary("Size", v), graph.Double) }
-	return c.Cast(c.Div(size(y), size(x)), x.Type.Elem)
+	return c.Cast(c.Div(size(a), size(b)), elem)
 }
 
 func reduceExtremeVJP(c *Ctx, x, y, g *graph.Value) *graph.Value {
