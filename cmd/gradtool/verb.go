@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"gradtool/internal/term"
+)
+
+// verb is one thing that gradtool does.
+type verb struct {
+	name     string
+	group    string // heading in the root help
+	summary  string // one line
+	args     string // what stands after the flags in the usage line
+	maxArgs  int    // how many plain arguments it takes; -1 for any number
+	about    string // a paragraph or two, wrapped by hand
+	examples []string
+	flags    []cli.Flag
+	run      func(s *session) error
+}
+
+// Groups of the root help.
+const (
+	groupStage = "stages (model in, model out)"
+	groupRead  = "reading models"
+	groupRun   = "running models"
+	groupOther = "others"
+)
+
+// verbs returns all verbs in the order of the root help.
+func verbs() []verb {
+	return []verb{
+		opsVerb(),
+		versionVerb(),
+		completionVerb(),
+	}
+}
+
+// session is one run of a verb.
+type session struct {
+	*cli.Context
+	*process
+	verb    *verb
+	quiet   bool
+	verbose bool
+	paint   term.Painter // for standard error
+	report  *report
+}
+
+// commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.
+func commonFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "say nothing but errors"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true, Usage: "say more about each step"},
+		&cli.StringFlag{Name: "color", Value: "auto", DefaultText: "auto", Usage: "when to colour: `auto|always|never`"},
+	}
+}
+
+// command returns the library's form of v.
+func (v verb) command(p *process) *cli.Command {
+	return &cli.Command{
+		Name:               v.name,
+		Usage:              v.summary,
+		Flags:              append(v.flags, commonFlags()...),
+		HideHelpCommand:    true,
+		CustomHelpTemplate: v.help(),
+		OnUsageError:       onUsageError,
+		Action: func(c *cli.Context) error {
+			s, err := p.session(c, &v)
+			if err != nil {
+				return err
+			}
+			if err := v.run(s); err != nil {
+				return err
+			}
+			return s.report.write(s)
+		},
+	}
+}
+
+func (p *process) session(c *cli.Context, v *verb) (*session, error) {
+	color, err := term.ParseColor(c.String("color"))
+	if err != nil {
+		return nil, usagef("--color: %v", err)
+	}
+	p.color = color
+	if n := c.NArg(); v.maxArgs >= 0 && n > v.maxArgs {
+		return nil, usagef("%s takes %s, got %d: %s", v.name, argCount(v.maxArgs), n, strings.Join(c.Args().Slice(), " "))
+	}
+	s := &session{Context: c, process: p, verb: v, quiet: c.Bool("quiet"), verbose: c.Bool("verbose")}
+	s.paint = term.NewPainter(color.Enabled(p.stderr, p.getenv))
+	s.report = newReport(v.name)
+	return s, nil
+}
+
+func argCount(n int) string {
+	switch n {
+	case 0:
+		return "no arguments"
+	case 1:
+		return "one argument"
+	}
+	return fmt.Sprintf("%d arguments", n)
+}
+
+// help returns the help template: usage, text, flags and, last, examples.
+func (v verb) help() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "gradtool %s - %s\n\nusage: %s\n", v.name, v.summary, v.usage())
+	if v.about != "" {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(v.about))
+	}
+	b.WriteString("\nflags:{{range .VisibleFlags}}\n  {{.}}{{end}}\n")
+	if len(v.examples) > 0 {
+		b.WriteString("\nexamples:\n")
+		for _, e := range v.examples {
+			b.WriteString("  " + e + "\n")
+		}
+	}
+	return b.String()
+}
+
+func (v verb) usage() string {
+	u := "gradtool " + v.name + " [flags]"
+	if v.args != "" {
+		u += " " + v.args
+	}
+	return u
+}
+
+// rootHelp returns the help of gradtool itself.
+func rootHelp() string {
+	var b strings.Builder
+	b.WriteString("gradtool - append gradients to ONNX models, as plain ONNX operators\n\nusage: gradtool VERB [flags] [MODEL|-]\n")
+	for _, g := range []string{groupStage, groupRead, groupRun, groupOther} {
+		head := "\n" + g + ":\n"
+		for _, v := range verbs() {
+			if v.group == g {
+				fmt.Fprintf(&b, "%s  %-11s %s\n", head, v.name, v.summary)
+				head = ""
+			}
+		}
+	}
+	b.WriteString(`
+A model comes from the file named, from standard input for "-" or where no file is named and input is
+piped, and goes to standard output when that is piped, or to -o FILE. Flags may stand anywhere;
+after "--" nothing is a flag. Messages go to standard error.
+
+exit codes:
+  0  done
+  1  failed: an operator without derivative, a full disk, ...
+  2  the command line is wrong
+  3  check found differences
+  4  the input is not a valid model
+  130  interrupted
+
+environment:
+  NO_COLOR, TERM=dumb  no colours        GRADTOOL_DEBUG=1  show a stack trace for an internal error
+
+examples:
+  gradtool demo
+  gradtool grad --loss softmax-cross-entropy model.onnx -o train.onnx
+  gradtool grad --wrt inputs model.onnx | gradtool prune | gradtool info
+  gradtool help grad
+`)
+	return b.String()
+}
+
+// joinUsage joins errors about the command line.
+func joinUsage(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return &codeError{codeUsage, errors.Join(errs...)}
+}
