@@ -39,7 +39,13 @@ func schemaOperand(v *graph.Value, info *Info) schema.Operand {
 	if info == nil {
 		return o
 	}
-	if a := info.Const(v); a != nil && a.I64 != nil {
+	a := info.Const(v)
+	if a == nil && v.Def != nil && v.Def.Is("Constant") {
+		if t := v.Def.Attr("value"); t != nil && t.T != nil && t.T.Elem.IsInt() && t.T.Len() <= maxConstLen {
+			a, _ = FromTensor(t.T, false)
+		}
+	}
+	if a != nil && a.I64 != nil {
 		o.Ints = a.I64
 	}
 	return o

@@ -128,3 +128,60 @@ func notLastAxis(n *Node) bool {
 	}
 	return len(n.In) == 0 || n.In[0].Dims == nil || a.Value != int64(len(n.In[0].Dims)-1)
 }
+
+// integers returns an integer list attribute padded to n members with def; nil if it is not known.
+func integers(n *Node, name string, count int, def int64) []int64 {
+	a, ok := n.attr(name)
+	v, known := a.Value.([]int64)
+	if ok && !known || len(v) > count {
+		return nil
+	}
+	v = slices.Clone(v)
+	for len(v) < count {
+		v = append(v, def)
+	}
+	return v
+}
+
+// partialWindow is true unless pooling is known to fit all windows into the padded input, so that rounding the output
+// size up changes nothing. With lastOnly it is also false if no window can start in the padding after the input.
+func partialWindow(lastOnly bool) func(*Node) bool {
+	return func(n *Node) bool {
+		if a, ok := n.attr("ceil_mode"); !ok || a.Value == int64(0) {
+			return false
+		}
+		if a, ok := n.attr("auto_pad"); ok && a.Value != "NOTSET" && a.Value != "" {
+			return true
+		}
+		k, _ := n.attr("kernel_shape")
+		kernel, ok := k.Value.([]int64)
+		if !ok {
+			return true
+		}
+		strides, dilations := integers(n, "strides", len(kernel), 1), integers(n, "dilations", len(kernel), 1)
+		pads := integers(n, "pads", 2*len(kernel), 0)
+		if strides == nil || dilations == nil || pads == nil {
+			return true
+		}
+		for i := range kernel {
+			extent, end := dilations[i]*(kernel[i]-1)+1, pads[i+len(kernel)]
+			if lastOnly && end <= extent-strides[i] {
+				continue
+			}
+			if len(n.In) == 0 || len(n.In[0].Dims) != len(kernel)+2 || n.In[0].Dims[i+2] < 0 || strides[i] <= 0 {
+				return true
+			}
+			if (n.In[0].Dims[i+2]+pads[i]+end-extent)%strides[i] != 0 {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// allOf is true if all of the conditions are.
+func allOf(conds ...func(*Node) bool) func(*Node) bool {
+	return func(n *Node) bool {
+		return !slices.ContainsFunc(conds, func(c func(*Node) bool) bool { return !c(n) })
+	}
+}

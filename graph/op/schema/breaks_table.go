@@ -56,12 +56,12 @@ func negativeAxisBreaks() []Break {
 
 func poolBreaks() []Break {
 	const padded = "windows that start in the padding after the input are left out"
-	ceil := set("ceil_mode", int64(0))
 	return slices.Concat(
 		onnx(11, "an odd total padding, by auto_pad or output_shape, has its extra element on the other side",
 			anyOf(oneOf("auto_pad", "SAME_UPPER", "SAME_LOWER"), set("output_shape", nil)), "ConvTranspose"),
-		onnx(19, "elements beyond the padded input no longer count in the average", ceil, "AveragePool"),
-		onnx(22, padded, ceil, "AveragePool", "MaxPool"),
+		onnx(19, "elements beyond the padded input no longer count in the average",
+			allOf(set("count_include_pad", int64(0)), partialWindow(false)), "AveragePool"),
+		onnx(22, padded, partialWindow(true), "AveragePool", "MaxPool"),
 	)
 }
 

@@ -1,0 +1,199 @@
+package op
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gradtool/graph"
+	"gradtool/graph/op/schema"
+)
+
+// OpsetError lists the nodes that stand in the way of an opset.
+type OpsetError struct {
+	Version int64
+	Nodes   []NodeOpsetError
+}
+
+// NodeOpsetError says why a node cannot stand in a model of some ai.onnx opset.
+type NodeOpsetError struct {
+	Node *graph.Node
+	Err  error
+}
+
+// maxListed is how many nodes a message names.
+const maxListed = 20
+
+// Error lists the nodes with their reasons, one per line.
+func (e *OpsetError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d nodes have no form at opset %d", len(e.Nodes), e.Version)
+	if len(e.Nodes) == 1 {
+		b.Reset()
+		fmt.Fprintf(&b, "1 node has no form at opset %d", e.Version)
+	}
+	for i, n := range e.Nodes {
+		if i == maxListed {
+			fmt.Fprintf(&b, "\n  ... and %d more", len(e.Nodes)-i)
+			break
+		}
+		fmt.Fprintf(&b, "\n  node %s: %v", n.Node.Label(), n.Err)
+	}
+	return b.String()
+}
+
+// LowestOpset returns the lowest ai.onnx opset, not below the one that m had before [Upgrade], at which every ai.onnx
+// node of m means what it means now. If there is none, the error is an [*OpsetError] for the newest opset.
+func LowestOpset(m *graph.Model) (int64, error) {
+	nodes := opsetNodes(m)
+	low := m.Opset("")
+	if m.Origin != 0 {
+		low = m.Origin
+	}
+	top := max(int64(schema.MaxOpset("")), m.Opset(""))
+	suspect := 0 // the node that ruled out the opset before is likely to rule out the next
+	for v := max(low, 1); v <= top; v++ {
+		if len(nodes) > 0 && nodes[suspect].legal(int(v)) != nil {
+			continue
+		}
+		i := slices.IndexFunc(nodes, func(n *opsetNode) bool { return n.legal(int(v)) != nil })
+		if i < 0 {
+			return v, nil
+		}
+		suspect = i
+	}
+	e := &OpsetError{Version: top}
+	for _, n := range nodes {
+		if err := n.legal(int(top)); err != nil {
+			e.Nodes = append(e.Nodes, NodeOpsetError{n.node, err})
+		}
+	}
+	return 0, e
+}
+
+// SetOpset makes m and its functions import the given ai.onnx opset, for which every node must have a form that means
+// what it means now; nodes get that form. Else the error is an [*OpsetError] that lists those that don't, and m is left
+// as it was. The IR version is raised to what the opset needs.
+func SetOpset(m *graph.Model, version int64) error {
+	if top := int64(schema.MaxOpset("")); version < 1 || version > max(top, m.Opset("")) {
+		return fmt.Errorf("opset %d does not exist; known are 1 to %d", version, top)
+	}
+	e := &OpsetError{Version: version}
+	nodes := opsetNodes(m)
+	for _, n := range nodes {
+		if err := n.legal(int(version)); err != nil {
+			e.Nodes = append(e.Nodes, NodeOpsetError{n.node, err})
+		}
+	}
+	if len(e.Nodes) > 0 {
+		return e
+	}
+	for _, n := range nodes {
+		n.lower(int(version))
+	}
+	m.SetOpset("", version)
+	for _, f := range m.Functions {
+		f.SetOpset("", version)
+	}
+	m.Origin = 0
+	m.RaiseIR()
+	return nil
+}
+
+// opsetNode is a node with the facts that decide where it is legal.
+type opsetNode struct {
+	node *graph.Node
+	fact *schema.Node
+	own  []string // how the node departs from the schema of its own form: no matter of opsets, see Verify
+}
+
+// opsetNodes returns the ai.onnx nodes of m, its subgraphs and its functions, apart from unknown operators.
+func opsetNodes(m *graph.Model) []*opsetNode {
+	info := NewInfo()
+	form := func(g *graph.Graph) int {
+		if m.Origin != 0 {
+			return schema.MaxOpset("") // where Upgrade left it
+		}
+		return int(max(g.Opset(""), 1))
+	}
+	var out []*opsetNode
+	add := func(g *graph.Graph) {
+		for n := range g.AllNodes() {
+			if graph.StdDomain(n.Domain) != "" || m.Function(n.Domain, n.Op, n.Overload) != nil {
+				continue
+			}
+			if s, ok := schema.Lookup("", n.Op, form(g)); ok {
+				f := schemaNode(n, form(g), info)
+				out = append(out, &opsetNode{n, f, s.Accepts(f)})
+			}
+		}
+	}
+	add(m.Graph)
+	for _, f := range m.Functions {
+		add(f.Body)
+	}
+	return out
+}
+
+// at returns the facts of the node in its form at opset: attributes that hold their defaults are dropped where the
+// older operator lacks them, and said where its default is another.
+func (n *opsetNode) at(opset int) *schema.Node {
+	s := *n.fact
+	drop := schema.Droppable("", n.node.Op, opset, n.fact)
+	s.Attrs = slices.DeleteFunc(slices.Clone(s.Attrs), func(a schema.AttrFact) bool { return slices.Contains(drop, a.Name) })
+	for _, a := range n.unsaid(opset) {
+		s.Attrs = append(s.Attrs, schemaAttr(a))
+	}
+	return &s
+}
+
+// legal returns nil if the node has a form at opset.
+func (n *opsetNode) legal(opset int) error {
+	err := schema.LegalAt("", n.node.Op, opset, n.at(opset))
+	var illegal *schema.IllegalError
+	if !errors.As(err, &illegal) {
+		return err
+	}
+	reasons := slices.DeleteFunc(slices.Clone(illegal.Reasons), func(r string) bool { return slices.Contains(n.own, r) })
+	if len(reasons) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(reasons, "; ")) // the opset is said once for all nodes
+}
+
+// lower gives the node its form at opset.
+func (n *opsetNode) lower(opset int) {
+	for _, name := range schema.Droppable("", n.node.Op, opset, n.fact) {
+		n.node.DeleteAttr(name)
+	}
+	for _, a := range n.unsaid(opset) {
+		n.node.SetAttr(a)
+	}
+}
+
+// unsaid returns the attributes, with their values, that the node leaves out because they hold defaults which are others
+// at opset.
+func (n *opsetNode) unsaid(opset int) []*graph.Attr {
+	from, ok := schema.Lookup("", n.node.Op, n.fact.Opset)
+	to, ok2 := schema.Lookup("", n.node.Op, opset)
+	if !ok || !ok2 || from == to {
+		return nil
+	}
+	var out []*graph.Attr
+	for _, t := range to.Attrs {
+		f, known := from.Attr(t.Name)
+		if !known || f.Type != t.Type || n.node.HasAttr(t.Name) || f.Default == nil || to.IsDefault(t.Name, f.Default) {
+			continue
+		}
+		switch v := f.Default.(type) {
+		case int64:
+			out = append(out, graph.IntAttr(t.Name, v))
+		case float32:
+			out = append(out, graph.FloatAttr(t.Name, v))
+		case string:
+			out = append(out, graph.StringAttr(t.Name, v))
+		}
+	}
+	return out
+}
