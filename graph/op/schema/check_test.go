@@ -154,7 +154,7 @@ func TestLegalAt(t *testing.T) {
 		{"BatchNormalization", 21, 9, ops(x, x, x, x, x), nil, 3, "opset 14 changed the meaning"},
 		{"AveragePool", 21, 11, ops(x), attrs("kernel_shape", []int64{2}), 1, ""},
 		{"AveragePool", 21, 11, ops(x), attrs("kernel_shape", []int64{2}, "ceil_mode", int64(1)), 1, ""},
-		{"AveragePool", 21, 11, ops(x), attrs("kernel_shape", []int64{2}, "ceil_mode", int64(1), "count_include_pad", int64(1)), 1, "opset 19 changed"},
+		{"AveragePool", 21, 11, ops(x), attrs("kernel_shape", []int64{2}, "strides", []int64{5}, "ceil_mode", int64(1), "count_include_pad", int64(1)), 1, "opset 19 changed"},
 		{"MaxPool", 22, 11, ops(x), attrs("kernel_shape", []int64{2}, "strides", []int64{3}, "ceil_mode", int64(1)), 1, "opset 22 changed"},
 		{"MaxPool", 22, 12, ops(x), attrs("kernel_shape", []int64{3}, "strides", []int64{2}, "ceil_mode", int64(1)), 1, ""},
 		{"AveragePool", 21, 11, ops(x), attrs("kernel_shape", []int64{2}, "ceil_mode", int64(0)), 1, ""},
