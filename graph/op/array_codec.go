@@ -130,11 +130,11 @@ func (a *Array) Tensor() *graph.Tensor {
 		case graph.Double:
 			le.PutUint64(raw[8*i:], math.Float64bits(a.Float(i)))
 		case graph.Float16, graph.BFloat16:
-			le.PutUint16(raw[2*i:], narrow(a.Elem).Encode(a.Float(i), half.Mode{}))
+			le.PutUint16(raw[2*i:], narrow(a.Elem).Encode(a.Float(i), exact))
 		case graph.Float8E4M3, graph.Float8E4M3U, graph.Float8E5M2, graph.Float8E5M2U, graph.Float8E8M0:
-			raw[i] = byte(narrow(a.Elem).Encode(a.Float(i), half.Mode{}))
+			raw[i] = byte(narrow(a.Elem).Encode(a.Float(i), exact))
 		case graph.Float4E2M1:
-			raw[i/2] |= byte(narrow(a.Elem).Encode(a.Float(i), half.Mode{})) << (4 * (i & 1))
+			raw[i/2] |= byte(narrow(a.Elem).Encode(a.Float(i), exact)) << (4 * (i & 1))
 		case graph.Bool, graph.Uint8, graph.Int8:
 			raw[i] = byte(a.I64[i])
 		case graph.Uint16, graph.Int16:
@@ -167,7 +167,7 @@ func (a *Array) Round() *Array {
 	case a.F32 != nil && a.Elem != graph.Float:
 		f := narrow(a.Elem)
 		for i, x := range a.F32 {
-			a.F32[i] = float32(f.Decode(f.Encode(float64(x), half.Mode{})))
+			a.F32[i] = float32(f.Decode(f.Encode(float64(x), exact)))
 		}
 	case a.I64 != nil:
 		wrap := wrapper(a.Elem)
@@ -214,6 +214,9 @@ func wrapper(t graph.DataType) func(int64) int64 {
 	}
 	return nil
 }
+
+// exact keeps infinities and NaN as they are: whatever saturates has done so before.
+var exact = half.Mode{NoSaturate: true}
 
 // narrow returns the format of a float type of at most 16 bits.
 func narrow(t graph.DataType) half.Format {
