@@ -1,0 +1,59 @@
+package onnxio
+
+import (
+	"errors"
+	"fmt"
+
+	"gradtool/onnxio/internal/wire"
+)
+
+// A FormatError says that an input is not a valid ONNX file.
+type FormatError struct {
+	File   string // path, or name of the stream
+	Offset int64  // of the byte that cannot be read, -1 if no place is to blame
+	Msg    string // what is wrong and, where it is known, what to do
+	Err    error  // the cause, may be nil
+}
+
+// Error gives file, place and message.
+func (e *FormatError) Error() string {
+	if e.Offset >= 0 {
+		return fmt.Sprintf("%s: byte %d: %s", e.File, e.Offset, e.Msg)
+	}
+	return fmt.Sprintf("%s: %s", e.File, e.Msg)
+}
+
+// Unwrap returns the cause.
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// formatError turns an error of the wire layer into a FormatError where the bytes are to blame, with
+// a hint at what they seem to be instead.
+func formatError(src *wire.Source, err error) error {
+	fe := &FormatError{File: src.Name(), Offset: -1, Err: err}
+	if errors.Is(err, wire.ErrEmpty) {
+		fe.Msg = "empty input: did the previous stage fail?"
+		return fe
+	}
+	if errors.Is(err, wire.ErrTooLarge) {
+		fe.Msg = "not a valid ONNX model: " + wire.ErrTooLarge.Error()
+		return fe
+	}
+	syntax, isSyntax := errors.AsType[*wire.SyntaxError](err)
+	if !isSyntax && !errors.Is(err, wire.ErrNotModel) {
+		return err
+	}
+	if hint := sniff(src); hint != "" {
+		fe.Msg = "not an ONNX model: " + hint
+		return fe
+	}
+	fe.Msg = "not an ONNX model: it has no graph"
+	if isSyntax {
+		fe.Offset = syntax.Offset
+		where := ""
+		if syntax.Path != "" {
+			where = " in " + syntax.Path
+		}
+		fe.Msg = fmt.Sprintf("not a valid ONNX model, or cut short: %s%s", syntax.Reason, where)
+	}
+	return fe
+}
