@@ -1,0 +1,115 @@
+package op
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// number is a storage class that arithmetic kernels are generic over.
+type number interface{ float32 | float64 | int64 }
+
+// matrix is a row-major matrix: element (i, j) is data[i*stride+j].
+type matrix[T number] struct {
+	data               []T
+	rows, cols, stride int
+}
+
+// newMatrix returns data, which is contiguous, as a matrix.
+func newMatrix[T number](data []T, rows, cols int) matrix[T] {
+	return matrix[T]{data, rows, cols, max(cols, 1)}
+}
+
+func (m matrix[T]) row(i int) []T { return m.data[i*m.stride : i*m.stride+m.cols] }
+
+// gemm computes c = alpha op(a) op(b) + beta c, where op transposes if asked to.
+func gemm[T number](transA, transB bool, alpha T, a, b matrix[T], beta T, c matrix[T]) {
+	if c.rows == 0 || c.cols == 0 {
+		return
+	}
+	k := a.cols
+	if transA {
+		k = a.rows
+	}
+	if k > 0 && gemmBLAS(transA, transB, alpha, a, b, beta, c) {
+		return
+	}
+	if transB {
+		b = transposed(b)
+	}
+	if transA {
+		a = transposed(a)
+	}
+	parallel(c.rows, grainOf(k*c.cols), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			out := c.row(i)
+			for j := range out {
+				if beta == 0 {
+					out[j] = 0
+				} else {
+					out[j] *= beta
+				}
+			}
+			for l := range k {
+				x := alpha * a.data[i*a.stride+l]
+				for j, y := range b.row(l) {
+					out[j] += x * y
+				}
+			}
+		}
+	})
+}
+
+// gemmBLAS is gemm by BLAS kernels, if they fit: for floats, and where the kernels' skipping of products with a zero
+// of a hides no infinity or NaN of b.
+func gemmBLAS[T number](transA, transB bool, alpha T, a, b matrix[T], beta T, c matrix[T]) bool {
+	if (transA || !transB) && !finite(b) {
+		return false
+	}
+	ta, tb := blas.NoTrans, blas.NoTrans
+	if transA {
+		ta = blas.Trans
+	}
+	if transB {
+		tb = blas.Trans
+	}
+	switch c := any(c).(type) {
+	case matrix[float32]:
+		g := func(m matrix[float32]) blas32.General {
+			return blas32.General{Rows: m.rows, Cols: m.cols, Stride: m.stride, Data: m.data}
+		}
+		blas32.Gemm(ta, tb, float32(alpha), g(any(a).(matrix[float32])), g(any(b).(matrix[float32])), float32(beta), g(c))
+	case matrix[float64]:
+		g := func(m matrix[float64]) blas64.General {
+			return blas64.General{Rows: m.rows, Cols: m.cols, Stride: m.stride, Data: m.data}
+		}
+		blas64.Gemm(ta, tb, float64(alpha), g(any(a).(matrix[float64])), g(any(b).(matrix[float64])), float64(beta), g(c))
+	default:
+		return false
+	}
+	return true
+}
+
+// finite reports whether no element is infinite or NaN. Integers are finite.
+func finite[T number](m matrix[T]) bool {
+	for i := range m.rows {
+		var bad T // stays 0 as long as all elements are finite: x-x is NaN for the others
+		for _, x := range m.row(i) {
+			bad += x - x
+		}
+		if bad != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func transposed[T number](m matrix[T]) matrix[T] {
+	t := newMatrix(make([]T, m.rows*m.cols), m.cols, m.rows)
+	for i := range m.rows {
+		for j, x := range m.row(i) {
+			t.data[j*t.stride+i] = x
+		}
+	}
+	return t
+}
