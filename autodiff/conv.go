@@ -256,7 +256,7 @@ func convVJP(c *Ctx) []*graph.Value {
 	x, weights, g := c.X(0), c.X(1), c.Ct(0)
 	w := weightWindow(c.Node)
 	padded, front := w.resolve(c, c.Node, x, weights)
-	out := make([]*graph.Value, 3)
+	out := make([]*graph.Value, len(c.Node.In))
 	if c.Need(0) {
 		out[0] = w.inputCt(c, g, weights, padded)
 		if front != nil {
@@ -277,7 +277,7 @@ func convVJP(c *Ctx) []*graph.Value {
 func convTransposeVJP(c *Ctx) []*graph.Value {
 	x, weights, g := c.X(0), c.X(1), c.Ct(0)
 	w := weightWindow(c.Node)
-	out := make([]*graph.Value, 3)
+	out := make([]*graph.Value, len(c.Node.In))
 	if c.Need(2) {
 		out[2] = w.sumChannels(c, g)
 	}

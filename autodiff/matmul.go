@@ -143,7 +143,7 @@ func gemmVJP(c *Ctx) []*graph.Value {
 		}
 		return c.Op("Gemm", []*graph.Value{x, y}, attrs...)
 	}
-	out := make([]*graph.Value, 3)
+	out := make([]*graph.Value, len(c.Node.In))
 	if c.Need(0) && alpha != 0 {
 		if ta == 0 {
 			out[0] = gemm(g, 0, b, 1-flagBit(tb))

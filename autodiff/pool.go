@@ -36,24 +36,7 @@ func maxPoolVJP(c *Ctx) []*graph.Value {
 		}
 		index = c.Builder.Node("MaxPool", []*graph.Value{x}, 2, attrs...).Out[1]
 	}
-	return one(c.scatterAdd(index, g, x))
-}
-
-// scatterAdd returns zeros of x's shape to which the elements of g are added at the places that index, of g's shape,
-// gives in x's row-major order. Narrow floats are added as float, for which runtimes have the operator.
-func (c *Ctx) scatterAdd(index, g, x *graph.Value) *graph.Value {
-	if e := g.Type.Elem; e == graph.Float16 || e == graph.BFloat16 {
-		g = c.Cast(g, graph.Float)
-	}
-	var size *graph.Value
-	if n, ok := x.Type.Shape.Size().Int(); ok {
-		size = c.Ints(n)
-	} else {
-		size = c.Unsqueeze(c.Op("Size", []*graph.Value{x}), 0)
-	}
-	zeros := c.Full(size, g.Type.Elem, 0)
-	flat := c.Op("ScatterND", []*graph.Value{zeros, c.ReshapeTo(index, -1, 1), c.ReshapeTo(g, -1)}, graph.StringAttr("reduction", "add"))
-	return c.Cast(c.Reshape(flat, c.Shape(x)), x.Type.Elem)
+	return one(c.scatterFlat(x, index, g))
 }
 
 // poolWindow is the geometry of a pooling node.

@@ -176,9 +176,3 @@ func fillBias(y, bias *Array) error {
 	}
 	return nil
 }
-
-func fill[T any](s []T, x T) {
-	for i := range s {
-		s[i] = x
-	}
-}

@@ -6,9 +6,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// number is a storage class that arithmetic kernels are generic over.
-type number interface{ float32 | float64 | int64 }
-
 // matrix is a row-major matrix: element (i, j) is data[i*stride+j].
 type matrix[T number] struct {
 	data               []T
