@@ -10,7 +10,7 @@ import (
 // the batch, in which case the running ones are updated to results 1 and 2. Variances are those of the population, divided by N.
 func batchNormDef() Def {
 	train := graph.IntAttr("training_mode", 1)
-	stats := []Arg{F(3), F(3), F(3), FR(0.5, 2, 3)}
+	stats := []Arg{F(3), F(3), F(3).Constant(), FR(0.5, 2, 3).Constant()}
 	in := func(x Arg) []Arg { return append([]Arg{x}, stats...) }
 	return Def{
 		Name: "BatchNormalization", Facts: Training, Infer: inferBatchNorm, Eval: evalBatchNorm, Cost: perElement(4),
@@ -18,7 +18,7 @@ func batchNormDef() Def {
 			{In: in(F(2, 3, 4))},
 			{Name: "image", In: in(F(2, 3, 2, 2)), Attrs: []*graph.Attr{graph.FloatAttr("epsilon", 0.01)}},
 			{Name: "matrix", In: in(F(4, 3))},
-			{Name: "vector", In: []Arg{F(4), F(1), F(1), F(1), FR(0.5, 2, 1)}},
+			{Name: "vector", In: []Arg{F(4), F(1), F(1), F(1).Constant(), FR(0.5, 2, 1).Constant()}},
 			{Name: "training", In: in(F(2, 3, 4)), Attrs: []*graph.Attr{train}},
 			{Name: "training, statistics", In: in(F(2, 3, 2, 2)), Attrs: []*graph.Attr{train, graph.FloatAttr("momentum", 0.7)}, Outs: 3},
 			{Name: "training, matrix", In: in(F(4, 3)), Attrs: []*graph.Attr{train}, Outs: 3},

@@ -15,7 +15,7 @@ func lossDefs() []Def {
 	ignored := TV(graph.Int64, []int{4}, 0, -1, 1, 2)
 	reduce := func(s string) *graph.Attr { return graph.StringAttr("reduction", s) }
 	ignore := func(i int64) *graph.Attr { return graph.IntAttr("ignore_index", i) }
-	weights := FR(0.2, 2, 3)
+	weights := FR(0.2, 2, 3).Constant()
 	samples := func() []Sample {
 		return []Sample{
 			{In: []Arg{F(4, 3), labels}},

@@ -18,20 +18,32 @@ func families() [][]Def {
 	}
 }
 
-var table = sync.OnceValue(func() map[Key]*Def {
-	t := map[Key]*Def{}
-	for _, fam := range families() {
-		for i := range fam {
-			d := &fam[i]
-			k := Key{d.Domain, d.Name}
-			if t[k] != nil {
-				panic("op: " + k.String() + " is defined twice")
+// lazyTable is built at its first use, not when the program starts: definitions whose decompositions build nodes
+// refer back to the table, which the initialization of a variable must not.
+type lazyTable struct {
+	once sync.Once
+	defs map[Key]*Def
+}
+
+var theTable lazyTable
+
+func table() map[Key]*Def {
+	theTable.once.Do(func() {
+		t := map[Key]*Def{}
+		for _, fam := range families() {
+			for i := range fam {
+				d := &fam[i]
+				k := Key{d.Domain, d.Name}
+				if t[k] != nil {
+					panic("op: " + k.String() + " is defined twice")
+				}
+				t[k] = d
 			}
-			t[k] = d
 		}
-	}
-	return t
-})
+		theTable.defs = t
+	})
+	return theTable.defs
+}
 
 // Lookup returns the definition of an operator, nil if the table has none.
 func Lookup(k Key) *Def { return table()[k] }
