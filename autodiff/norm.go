@@ -96,7 +96,9 @@ func layerNormVJP(c *Ctx) []*graph.Value {
 		if c.Need(1) {
 			ds = c.Mul(g, xhat)
 		}
-		db = g
+		if c.Need(2) {
+			db = g
+		}
 	}
 	if c.Need(0) && (m1 != nil || r1 != nil) {
 		share := perElementOf(c, x, r)
@@ -108,7 +110,7 @@ func layerNormVJP(c *Ctx) []*graph.Value {
 			dx = plus(c, dx, c.Neg(c.Mul(xhat, c.Mul(like(r1), c.Mul(r, r)))))
 		}
 	}
-	return []*graph.Value{dx, ds, db}
+	return []*graph.Value{dx, ds, db}[:len(c.Node.In)]
 }
 
 // plus returns a + b, where a may be missing.
