@@ -11,5 +11,3 @@ func indexRules() []Rule {
 
 func scatterRules() []Rule { return nil }
 func selectRules() []Rule  { return nil }
-func padRules() []Rule     { return nil }
-func blockRules() []Rule   { return nil }
