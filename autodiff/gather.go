@@ -1,12 +1,40 @@
 package autodiff
 
 import (
+	"errors"
+
 	"gradtool/graph"
 )
 
 func gatherRules() []Rule {
 	return []Rule{
 		{Name: "Gather", Kind: HasVJP, Stop: []int{1}, VJP: gatherVJP},
+		// y_i = x at i, except along axis, where the index says; dx sums g where it came from.
+		{Name: "GatherElements", Kind: HasVJP, Stop: []int{1}, VJP: func(c *Ctx) []*graph.Value {
+			g := c.widened(c.Ct(0))
+			zeros := c.Full(c.Shape(c.X(0)), g.Type.Elem, 0)
+			return one(c.Op("ScatterElements", []*graph.Value{zeros, c.X(1), g},
+				graph.IntAttr("axis", c.Node.Int("axis", 0)), graph.StringAttr("reduction", "add")))
+		}},
+		// y holds the slices of x that index tuples name; dx sums g's slices where they came from.
+		{Name: "GatherND", Kind: HasVJP, Stop: []int{1}, VJP: func(c *Ctx) []*graph.Value {
+			return one(c.scatterAdd(c.Shape(c.X(0)), c.batchedTuples(), c.widened(c.Ct(0))))
+		}, Check: func(n *graph.Node) error {
+			if n.Int("batch_dims", 0) != 0 && n.In[1].Type.Shape == nil {
+				return errors.New("the gradient of GatherND with batch axes needs the rank of the indices")
+			}
+			return nil
+		}},
+		// The features of the last axis that the index names; a vector counts as one row.
+		{Domain: "ai.onnx.ml", Name: "ArrayFeatureExtractor", Kind: HasVJP, Stop: []int{1}, VJP: func(c *Ctx) []*graph.Value {
+			x := c.X(0)
+			at := c.ReshapeTo(c.X(1), -1)
+			g := c.widened(c.Ct(0))
+			rows := c.Transpose(c.Reshape(g, c.Concat(0, c.Ints(-1), c.sizeOf(at))), 1, 0)
+			n := c.sizesAt(x, []int64{-1})
+			shape := c.Concat(0, n, c.Op("Div", []*graph.Value{c.sizeOf(x), n}))
+			return one(c.Reshape(c.Transpose(c.scatterAdd(shape, c.Unsqueeze(at, 1), rows), 1, 0), c.Shape(x)))
+		}},
 	}
 }
 
@@ -98,4 +126,33 @@ func (c *Ctx) scatterMiddle(x, at, g *graph.Value, axis int) *graph.Value {
 	at = c.ReshapeTo(at, -1, 1)
 	sum := c.scatterAdd(c.Concat(0, c.DimOf(x, axis), before, after), at, c.Transpose(g, 1, 0, 2))
 	return c.Reshape(c.Transpose(sum, 1, 0, 2), c.Shape(x))
+}
+
+// batchedTuples returns the index tuples of a GatherND node with the batch coordinates in front, so that they name
+// slices of the whole data.
+func (c *Ctx) batchedTuples() *graph.Value {
+	at := c.X(1)
+	batch := int(c.Node.Int("batch_dims", 0))
+	if batch == 0 {
+		return at
+	}
+	rank := len(at.Type.Shape)
+	var shape vector // of one column of coordinates
+	for a := range rank - 1 {
+		shape.addDim(c, at, a)
+	}
+	shape.add(1)
+	column := shape.value(c)
+	parts := make([]*graph.Value, batch, batch+1)
+	for a := range batch {
+		var others []int64
+		for i := range rank {
+			if i != a {
+				others = append(others, int64(i))
+			}
+		}
+		coords := c.upTo(c.sizesAt(at, []int64{int64(a)}))
+		parts[a] = c.Expand(c.Unsqueeze(coords, others...), column)
+	}
+	return c.Concat(-1, append(parts, at)...)
 }

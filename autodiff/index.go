@@ -9,5 +9,3 @@ func indexRules() []Rule {
 	return slices.Concat(gatherRules(), scatterRules(), selectRules())
 }
 
-func scatterRules() []Rule { return nil }
-func selectRules() []Rule  { return nil }
