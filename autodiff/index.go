@@ -8,4 +8,3 @@ import (
 func indexRules() []Rule {
 	return slices.Concat(gatherRules(), scatterRules(), selectRules())
 }
-
