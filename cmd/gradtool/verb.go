@@ -34,7 +34,9 @@ const (
 // verbs returns all verbs in the order of the root help.
 func verbs() []verb {
 	return []verb{
+		gradVerb(),
 		opsVerb(),
+		demoVerb(),
 		versionVerb(),
 		completionVerb(),
 	}
