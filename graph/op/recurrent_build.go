@@ -262,10 +262,11 @@ func (q *recurrent) gru(x, h *graph.Value) *graph.Value {
 	if q.linear {
 		hs := q.split(q.MatMul(h, q.rt), 3)
 		z, r = q.act(0, q.Add(xs[0], hs[0])), q.act(0, q.Add(xs[1], hs[1]))
+		candidate := hs[2]
 		if q.biasHid != nil {
-			hs[2] = q.Add(hs[2], q.biasHid)
+			candidate = q.Add(candidate, q.biasHid)
 		}
-		new = q.act(1, q.Add(xs[2], q.Mul(r, hs[2])))
+		new = q.act(1, q.Add(xs[2], q.Mul(r, candidate)))
 	} else {
 		hs := q.split(q.MatMul(h, q.rt), 2)
 		z, r = q.act(0, q.Add(xs[0], hs[0])), q.act(0, q.Add(xs[1], hs[1]))
