@@ -27,7 +27,7 @@ func oneHotVJP(c *Ctx) []*graph.Value {
 	hot := c.Cast(c.Op("OneHot", []*graph.Value{c.X(0), c.X(1), values}, c.sameAttrs()...), g.Type.Elem)
 	cold := c.Sub(c.Like(g, 1), hot)
 	sum := func(mask *graph.Value) *graph.Value { return c.Unsqueeze(c.ReduceAll(c.Mul(g, mask)), 0) }
-	return one(c.Concat(0, sum(cold), sum(hot)))
+	return []*graph.Value{nil, nil, c.Concat(0, sum(cold), sum(hot))}
 }
 
 // uniqueVJP: y holds each value of x once. Equal elements share the cotangent evenly, as ties do in ReduceMax:
