@@ -1,3 +1,6 @@
 package autodiff
 
-func stringRules() []Rule { return nil }
+func stringRules() []Rule {
+	return append(noGrad("operands are strings", "StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"),
+		noGrad("operands are strings or integers", "TfIdfVectorizer")...)
+}
