@@ -21,6 +21,7 @@ func gatherDefs() []Def {
 			{In: []Arg{F(5, 3), I(4, 0, 0)}},
 			{Name: "scalar", In: []Arg{F(5, 3), IS(-2)}},
 			{Name: "scalar, last axis", In: []Arg{F(2, 3, 4), IS(1)}, Attrs: axis(-1)},
+			{Name: "scalar of vector", In: []Arg{F(5), IS(3)}},
 			{Name: "axis 1", In: []Arg{F(2, 5, 3), I(1, -1, 1)}, Attrs: axis(1)},
 			{Name: "matrix of indices", In: []Arg{F(2, 5, 3), TV(graph.Int32, []int{2, 2}, 1, -1, 0, 4)}, Attrs: axis(1)},
 			{Name: "last axis", In: []Arg{F(2, 5), I(3, 3)}, Attrs: axis(-1)},
@@ -40,6 +41,7 @@ func gatherDefs() []Def {
 			{Name: "batch", In: []Arg{F(2, 3, 4), TV(graph.Int64, []int{2, 1}, 1, -1)}, Attrs: []*graph.Attr{graph.IntAttr("batch_dims", 1)}},
 			{Name: "two batch axes", In: []Arg{F(2, 2, 3), TV(graph.Int64, []int{2, 2, 2, 1}, 1, 1, 0, -1, 2, 0, 1, 0)}, Attrs: []*graph.Attr{graph.IntAttr("batch_dims", 2)}},
 			{Name: "vector", In: []Arg{F(3, 4), I(2)}},
+			{Name: "one element", In: []Arg{F(3, 4), I(2, -1)}},
 		}},
 		{Domain: "ai.onnx.ml", Name: "ArrayFeatureExtractor", Infer: inferFeatures, Eval: evalFeatures, Cost: free, Samples: []Sample{
 			{In: []Arg{F(2, 4), I(3, 0, 3)}}, {Name: "vector", In: []Arg{F(4), I(1, 1)}},
@@ -60,9 +62,12 @@ func inferGather(c *InferCtx) error {
 	if len(s) == 0 {
 		return c.Errorf("a scalar has no axis to gather from")
 	}
-	c.Set(0, c.Elem(0), slices.Concat(s[:axis], at, s[axis+1:]))
+	c.Set(0, c.Elem(0), joined(s[:axis], at, s[axis+1:]))
 	return nil
 }
+
+// joined returns the shape of all axes of the parts; never nil, which would mean unknown rank.
+func joined(parts ...graph.Shape) graph.Shape { return append(graph.Shape{}, slices.Concat(parts...)...) }
 
 func evalGather(c *EvalCtx) error {
 	x, at := c.In[0], c.In[1]
@@ -177,7 +182,7 @@ func inferGatherND(c *InferCtx) error {
 	if batch < 0 || batch >= len(at) || batch+int(depth) > len(s) {
 		return c.Errorf("index tuples of %d and %d batch axes exceed rank %d", depth, batch, len(s))
 	}
-	out := slices.Concat(at[:len(at)-1], s[batch+int(depth):])
+	out := joined(at[:len(at)-1], s[batch+int(depth):])
 	for i := range batch {
 		out[i], _ = mergeDim(s[i], at[i])
 	}
