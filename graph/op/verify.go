@@ -1,0 +1,155 @@
+package op
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gradtool/graph"
+	"gradtool/graph/op/schema"
+	"gradtool/internal/suggest"
+)
+
+// The rules that Verify checks, by number; those below 100 are in package graph:
+//
+//  101. An operator of a domain whose operators are known exists, in the opset that is imported.
+//  102. The operator is not deprecated in that opset.
+//  103. Operands, results and attributes are as the operator's schema says: counts, types, names.
+//  104. A call of a model-local function has no more operands and results than the function, and only its attributes.
+//  105. The subgraphs of If, Loop and Scan have the inputs and outputs that the node's operands and results ask for.
+const (
+	ruleExists = 101 + iota
+	ruleDeprecated
+	ruleSchema
+	ruleCall
+	ruleBody
+)
+
+// Verify checks the nodes of m, in all graphs and functions, against the schemas: the rules above. Nodes of an upgraded
+// model are held against the newest version of their operator. Types that are not known violate nothing. All violations
+// are returned, joined, each a [*graph.VerifyError].
+func Verify(m *graph.Model) error {
+	v := &verifier{m: m}
+	v.graph(m.Graph)
+	for _, f := range m.Functions {
+		v.graph(f.Body)
+	}
+	return errors.Join(v.errs...)
+}
+
+type verifier struct {
+	m    *graph.Model
+	errs []error
+}
+
+func (v *verifier) report(n *graph.Node, rule int, format string, args ...any) {
+	v.errs = append(v.errs, &graph.VerifyError{Rule: rule, Node: n, Graph: n.Graph, Msg: fmt.Sprintf(format, args...)})
+}
+
+func (v *verifier) graph(g *graph.Graph) {
+	for n := range g.AllNodes() {
+		if f := v.m.Function(n.Domain, n.Op, n.Overload); f != nil {
+			v.call(n, f)
+			continue
+		}
+		v.node(n)
+		v.bodies(n)
+	}
+}
+
+func (v *verifier) node(n *graph.Node) {
+	domain := graph.StdDomain(n.Domain)
+	if !slices.Contains(schema.Domains(), domain) {
+		return
+	}
+	opset := int(n.Opset())
+	if domain == "" && v.m.Origin != 0 {
+		opset = max(opset, schema.MaxOpset(""))
+	}
+	s, ok := schema.Lookup(domain, n.Op, max(opset, 1))
+	if !ok {
+		if vs := schema.Versions(domain, n.Op); len(vs) > 0 {
+			v.report(n, ruleExists, "the operator came with opset %d, the model imports %d", vs[0].Since, opset)
+			return
+		}
+		if contribDomain(domain) {
+			return // only some operators of such a domain are known
+		}
+		v.report(n, ruleExists, "there is no such operator%s", suggestion(domain, n.Op))
+		return
+	}
+	if s.Deprecated {
+		v.report(n, ruleDeprecated, "the operator is deprecated from opset %d on, the model imports %d", s.Since, opset)
+	}
+	for _, msg := range s.Accepts(schemaNode(n, opset, nil)) {
+		v.report(n, ruleSchema, "%s", msg)
+	}
+}
+
+// contribDomain reports whether the schemas of a domain are not all known: those outside the standard.
+func contribDomain(domain string) bool {
+	return domain != "" && !strings.HasPrefix(domain, "ai.onnx")
+}
+
+func (v *verifier) call(n *graph.Node, f *graph.Function) {
+	if f.Body == nil {
+		return
+	}
+	if k := len(f.Body.Inputs); len(n.In) > k {
+		v.report(n, ruleCall, "%d operands, function %s takes %d", len(n.In), functionName(f), k)
+	}
+	if k := len(f.Body.Outputs); len(n.Out) > k {
+		v.report(n, ruleCall, "%d results, function %s has %d", len(n.Out), functionName(f), k)
+	}
+	if err := checkCallAttrs(n, f); err != nil {
+		v.report(n, ruleCall, "%v", err)
+	}
+}
+
+// bodies checks the number of inputs and outputs of subgraphs.
+func (v *verifier) bodies(n *graph.Node) {
+	if graph.StdDomain(n.Domain) != "" {
+		return
+	}
+	want := func(name string, inputs, outputs int) {
+		g := n.Subgraph(name)
+		if g == nil {
+			return
+		}
+		if len(g.Inputs) != inputs {
+			v.report(n, ruleBody, "%s has %d inputs, want %d", name, len(g.Inputs), inputs)
+		}
+		if len(g.Outputs) != outputs {
+			v.report(n, ruleBody, "%s has %d outputs, want %d", name, len(g.Outputs), outputs)
+		}
+	}
+	switch n.Op {
+	case "If":
+		want("then_branch", 0, len(n.Out))
+		want("else_branch", 0, len(n.Out))
+	case "Loop":
+		want("body", max(len(n.In), 2), len(n.Out)+1)
+	case "Scan":
+		if n.Opset() >= 9 || v.m.Origin != 0 {
+			want("body", len(n.In), len(n.Out))
+		}
+	}
+}
+
+// suggestion returns the known operators that a name may have meant, as the end of a message, "" without a good one.
+func suggestion(domain, name string) string {
+	var names []string
+	for _, s := range schema.All() {
+		if s.Name == name && s.Domain != domain {
+			return fmt.Sprintf("; did you mean %s", Key{s.Domain, s.Name})
+		}
+		if s.Domain == domain {
+			names = append(names, s.Name)
+		}
+	}
+	if near := suggest.Nearest(name, names); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ")
+	}
+	return ""
+}
