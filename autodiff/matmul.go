@@ -11,7 +11,7 @@ func matmulRules() []Rule {
 	return slices.Concat([]Rule{
 		{Name: "MatMul", Kind: HasVJP, VJP: matmulVJP},
 		{Name: "Gemm", Kind: HasVJP, VJP: gemmVJP},
-	})
+	}, einsumRules(), detRules(), noGrad("results are integers", "MatMulInteger", "QLinearMatMul"))
 }
 
 // matmulVJP is the rule of y = a b: a gets g b^T and b gets a^T g, summed over the batch axes that were broadcast. A

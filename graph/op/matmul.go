@@ -25,7 +25,7 @@ func matmulDefs() []Def {
 			{Name: "int", In: []Arg{TV(graph.Int32, []int{2, 2}, 1, 2, 3, 4), TV(graph.Int32, []int{2, 2}, 5, 6, 7, 8)}},
 		}},
 		{Name: "Gemm", Infer: inferGemm, Eval: evalGemm, Cost: costMatMul, Samples: gemmSamples()},
-	})
+	}, matmulIntegerDefs(), einsumDefs(), detDefs())
 }
 
 func gemmSamples() []Sample {
