@@ -56,12 +56,11 @@ func einsumVJP(c *Ctx) []*graph.Value {
 
 func einsumCt(c *Ctx, e *op.Equation, i int) *graph.Value {
 	own := []rune(e.In[i])
-	var unique, present []rune // own labels, once each; those that the other terms give
+	var present []rune // own labels, once each, that the other terms give
 	for j, l := range own {
 		if slices.Index(own, l) != j {
 			continue
 		}
-		unique = append(unique, l)
 		if strings.ContainsRune(e.Out, l) || givenByOthers(c, e, i, l) {
 			present = append(present, l)
 		}
@@ -77,7 +76,7 @@ func einsumCt(c *Ctx, e *op.Equation, i int) *graph.Value {
 		g = c.Op("Einsum", in, graph.StringAttr("equation", eq.String()))
 	}
 	if len(present) < len(own) {
-		g = repeatAndEmbed(c, g, c.X(i), own, unique, present)
+		g = repeatAndEmbed(c, g, c.X(i), own, present)
 	}
 	return g
 }
@@ -96,7 +95,7 @@ func givenByOthers(c *Ctx, e *op.Equation, i int, l rune) bool {
 
 // repeatAndEmbed brings g, with the labels present, to x, whose labels own may repeat: it is repeated along
 // the labels that are missing and zero off the diagonals of those that repeat.
-func repeatAndEmbed(c *Ctx, g, x *graph.Value, own, unique, present []rune) *graph.Value {
+func repeatAndEmbed(c *Ctx, g, x *graph.Value, own, present []rune) *graph.Value {
 	var absent []int64 // axes of x that g lacks
 	var onDiagonal *graph.Value
 	for j, l := range own {
