@@ -4,10 +4,6 @@ import (
 	"gradtool/graph"
 )
 
-// maxUnroll is the number of time steps up to which a recurrent operator is written out; longer ones, and those
-// whose length only run time tells, become a Scan.
-const maxUnroll = 64
-
 // recurrent builds one direction of a recurrent operator out of simpler ones.
 type recurrent struct {
 	*Builder
@@ -72,11 +68,7 @@ func decomposeRecurrent(b *Builder, n *graph.Node, k recurrentKind) []*graph.Val
 			}
 		}
 		var y *graph.Value
-		if steps, ok := firstDim(x); ok && steps >= 1 && steps <= maxUnroll {
-			y, state = q.unroll(xw, n.Operand(4), state, int(steps))
-		} else {
-			y, state = q.scan(xw, n.Operand(4), state)
-		}
+		y, state = q.run(xw, n.Operand(4), state)
 		at := int64(0) // where the axis of directions goes in the states
 		if batchFirst {
 			at = 1
@@ -155,84 +147,22 @@ func (q *recurrent) prepare(x, w, r, bias *graph.Value) *graph.Value {
 	return q.Add(xw, q.Add(parts[0], parts[1]))
 }
 
-// unroll writes out all steps. It returns the states of all steps, [T, B, H], and the last ones.
-func (q *recurrent) unroll(xw, lens *graph.Value, state []*graph.Value, steps int) (*graph.Value, []*graph.Value) {
-	inputs := []*graph.Value{xw}
-	if steps > 1 {
-		ones := make([]int64, steps)
-		for i := range ones {
-			ones[i] = 1
+// run builds the recurrence over time for xw = X·Wᵀ + biases, and returns the states of all steps, [T, B, H], and the last ones.
+func (q *recurrent) run(xw, lens *graph.Value, state []*graph.Value) (*graph.Value, []*graph.Value) {
+	inputs := vals(xw)
+	if lens != nil { // [T, B, 1]: whether a step is within the length
+		times := q.Op("Range", vals(q.IntScalar(0), q.Squeeze(q.DimOf(xw, 0), 0), q.IntScalar(1)))
+		inputs = append(inputs, q.Binary("Less", q.Unsqueeze(times, 1, 2), q.Unsqueeze(q.Cast(lens, graph.Int64), 0, 2)))
+	}
+	step := func(b *Builder, x, state []*graph.Value) (*graph.Value, []*graph.Value) {
+		s := *q
+		s.Builder = b
+		if len(x) > 1 {
+			return s.step(x[0], x[1], state)
 		}
-		inputs = q.Node("Split", vals(xw, q.Ints(ones...)), steps, graph.IntAttr("axis", 0)).Out
+		return s.step(x[0], nil, state)
 	}
-	ys := make([]*graph.Value, steps)
-	for s := range steps {
-		t := s
-		if q.backward {
-			t = steps - 1 - s
-		}
-		var live *graph.Value
-		if lens != nil {
-			live = q.Unsqueeze(q.Binary("Less", q.Like(lens, float64(t)), lens), 1)
-		}
-		var y *graph.Value
-		y, state = q.step(q.Squeeze(inputs[t], 0), live, state)
-		ys[t] = q.Unsqueeze(y, 0)
-	}
-	return q.Concat(0, ys...), state
-}
-
-// scan runs the steps in a Scan over time, whose states are those of the recurrence.
-func (q *recurrent) scan(xw, lens *graph.Value, state []*graph.Value) (*graph.Value, []*graph.Value) {
-	outer := q.Builder
-	m := outer.G.Model
-	body := m.NewGraph(m.Fresh("step"))
-	body.Parent = outer.G.Parent
-	elem := xw.Type.Elem
-	var batch graph.Dim
-	if s := xw.Type.Shape; len(s) == 3 {
-		batch = s[1]
-	}
-	hidden := graph.Known(q.hidden)
-	in := append([]*graph.Value{}, state...)
-	var inner []*graph.Value
-	for range state {
-		inner = append(inner, body.AddInput(m.Fresh("state"), graph.TensorOf(elem, graph.Shape{batch, hidden})))
-	}
-	in = append(in, xw)
-	x := body.AddInput(m.Fresh("x"), graph.TensorOf(elem, graph.Shape{batch, hidden.Mul(graph.Known(int64(q.kind.gates)))}))
-	var live *graph.Value
-	if lens != nil {
-		// [T, B, 1]: whether step t is within the length.
-		times := outer.Op("Range", vals(outer.IntScalar(0), outer.Squeeze(outer.DimOf(xw, 0), 0), outer.IntScalar(1)))
-		within := outer.Binary("Less", outer.Unsqueeze(times, 1, 2), outer.Unsqueeze(outer.Cast(lens, graph.Int64), 0, 2))
-		in = append(in, within)
-		live = body.AddInput(m.Fresh("live"), graph.TensorOf(graph.Bool, graph.Shape{batch, graph.Known(1)}))
-	}
-	q.Builder = outer.For(body)
-	y, next := q.step(x, live, inner)
-	for i, v := range append(next, y) {
-		// An output of its own each, and none of the inputs handed through.
-		if i == len(next) && y == next[0] || v.Def == nil {
-			v = q.Unary("Identity", v)
-		}
-		body.AddOutput(v)
-	}
-	if outer.Err == nil {
-		outer.Err = q.Err
-	}
-	q.Builder = outer
-	scanned := int64(len(in) - len(state))
-	attrs := []*graph.Attr{graph.GraphAttr("body", body), graph.IntAttr("num_scan_inputs", scanned)}
-	if q.backward {
-		back := make([]int64, scanned)
-		for i := range back {
-			back[i] = 1
-		}
-		attrs = append(attrs, graph.IntsAttr("scan_input_directions", back...), graph.IntsAttr("scan_output_directions", 1))
-	}
-	out := outer.Node("Scan", in, len(state)+1, attrs...).Out
-	return out[len(state)], out[:len(state)]
+	return recur(q.Builder, step, inputs, state, q.backward)
 }
 
 // step builds one step for inputs x = X·Wᵀ + biases, [B, G·H]. Where live, [B, 1], does not hold, the states
@@ -318,12 +248,4 @@ func (q *recurrent) function(i int, x *graph.Value) *graph.Value {
 		return q.MulScalar(q.Unary("Tanh", q.MulScalar(x, a.beta)), a.alpha)
 	}
 	return q.Unary(a.name, x)
-}
-
-// firstDim returns the first dimension of v if it is known.
-func firstDim(v *graph.Value) (int64, bool) {
-	if len(v.Type.Shape) == 0 {
-		return 0, false
-	}
-	return v.Type.Shape[0].Int()
 }
