@@ -172,8 +172,12 @@ func broadcastDim(a, b graph.Dim) (graph.Dim, error) {
 		return a, nil
 	case bKnown:
 		return b, nil
-	case a.Equal(b):
+	case a.Equal(b), b.LessEq(a):
+		// Sizes that broadcast and differ are 1 and more: the larger is the result. (A dimension without
+		// elements against 1 gives none; operands like that are left out of account.)
 		return a, nil
+	case a.LessEq(b):
+		return b, nil
 	}
 	return graph.Unknown(), nil
 }
