@@ -123,7 +123,7 @@ func (s *session) demoGradient(model testmodels.Model) error {
 		return err
 	}
 	value := func(v *graph.Value) *op.Array { return outs[slices.Index(m.Graph.Outputs, v)] }
-	numeric, err := initDifferences(m, res, nil, feed)
+	numeric, err := slopes(m, res, nil, feed)
 	if err != nil {
 		return err
 	}

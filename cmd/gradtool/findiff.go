@@ -24,8 +24,7 @@ type slope struct {
 // one, the sum of its differentiated outputs, each in inner product with its cotangent.
 type differences struct {
 	machine *interp.Machine // of the forward part; wrt values are its inputs
-	model   *graph.Model
-	feed    []*op.Array // by input of the forward part
+	feed    []*op.Array     // by input of the forward part
 	at      map[*graph.Value]int
 	weights []*op.Array // by output; nil for a weight of 1
 	rng     *rand.Rand
@@ -56,7 +55,6 @@ func newDifferences(m *graph.Model, res *autodiff.GradResult, of []*graph.Value,
 	if err != nil {
 		return nil, err
 	}
-	d.model = part
 	if d.machine, err = interp.New(part, interp.Options{Wide: true}); err != nil {
 		return nil, err
 	}
@@ -90,41 +88,39 @@ func wide(a *op.Array) *op.Array {
 	return w
 }
 
-// along returns the slope with respect to x along a random direction, by central differences with a step
-// relative to the size of x's elements. Away from kinks the truncation error falls with the square of the step and the
-// rounding error grows with its inverse: 1e-5 balances the two in float64.
-func (d *differences) along(x *graph.Value, relStep float64) (slope, error) {
-	i := d.at[x]
-	base := d.feed[i]
-	s := slope{direction: op.NewArray(base.Elem, base.Shape, true)}
+// direction returns a slope of x that is yet to be measured, along a random direction.
+func (d *differences) direction(x *graph.Value) slope {
+	s := slope{direction: op.NewArray(d.feed[d.at[x]].Elem, d.feed[d.at[x]].Shape, true)}
 	for j := range s.direction.F64 {
 		s.direction.F64[j] = d.rng.NormFloat64()
 	}
-	return s, d.measure(&s, i, relStep)
+	return s
 }
 
-// measure fills in the slope along its direction.
-func (d *differences) measure(s *slope, i int, relStep float64) error {
+// measure takes the slope of x along its direction, by central differences with a step relative to the size
+// of x's elements. Away from kinks the truncation error falls with the square of the step and the rounding error grows
+// with its inverse: 1e-5 balances the two in float64.
+func (d *differences) measure(s *slope, x *graph.Value, relStep float64) error {
+	i := d.at[x]
 	base := d.feed[i]
-	st := statsOf(base)
-	s.step = relStep * math.Max(st.meanAbs, 1e-2)
+	s.step = relStep * math.Max(statsOf(base).meanAbs, 1e-2)
 	defer func() { d.feed[i] = base }()
 	var at [2]float64
+	size := 0.0
 	for k, sign := range []float64{1, -1} {
 		moved := base.Clone()
 		for j := range moved.F64 {
 			moved.F64[j] += sign * s.step * s.direction.F64[j]
 		}
 		d.feed[i] = moved
-		v, size, err := d.objective()
+		v, sz, err := d.objective()
 		if err != nil {
 			return err
 		}
-		at[k] = v
-		s.noise = math.Max(s.noise, size)
+		at[k], size = v, math.Max(size, sz)
 	}
 	s.value = (at[0] - at[1]) / (2 * s.step)
-	s.noise *= 1e-14 / s.step
+	s.noise = size * 1e-14 / s.step
 	return nil
 }
 
@@ -196,16 +192,16 @@ func extract(m *graph.Model, free, outs []*graph.Value) (*graph.Model, error) {
 	return to, nil
 }
 
-// initDifferences returns one slope per gradient of res.
-func initDifferences(m *graph.Model, res *autodiff.GradResult, of []*graph.Value, feed []*op.Array) ([]slope, error) {
+// slopes returns one slope per gradient of res.
+func slopes(m *graph.Model, res *autodiff.GradResult, of []*graph.Value, feed []*op.Array) ([]slope, error) {
 	d, err := newDifferences(m, res, of, feed, 1)
 	if err != nil {
 		return nil, err
 	}
 	var out []slope
 	for _, g := range res.Grads {
-		s, err := d.along(g.X, 1e-5)
-		if err != nil {
+		s := d.direction(g.X)
+		if err := d.measure(&s, g.X, steps[0]); err != nil {
 			return nil, err
 		}
 		out = append(out, s)

@@ -25,7 +25,16 @@ func gradFlags() []cli.Flag {
 
 // gradOptions reads the selection flags against the model's names. Types must be inferred.
 func (s *session) gradOptions(m *graph.Model) (autodiff.GradOptions, error) {
-	var opt autodiff.GradOptions
+	of, err := s.selectOutputs(m)
+	if err != nil {
+		return autodiff.GradOptions{}, err
+	}
+	return s.gradOptionsWrt(m, of, autodiff.Params(m, of))
+}
+
+// gradOptionsWrt is gradOptions where --of is already read and --wrt is by default the given values.
+func (s *session) gradOptionsWrt(m *graph.Model, of, wrt []*graph.Value) (autodiff.GradOptions, error) {
+	opt := autodiff.GradOptions{Of: of}
 	if text := s.String("loss"); text != "" {
 		spec, err := loss.Parse(text)
 		if err != nil {
@@ -33,12 +42,8 @@ func (s *session) gradOptions(m *graph.Model) (autodiff.GradOptions, error) {
 		}
 		opt.Loss = &spec
 	}
-	of, err := s.selectOutputs(m)
-	if err != nil {
-		return opt, err
-	}
-	opt.Of = of
-	opt.Wrt, err = s.selectWrt(m, of)
+	var err error
+	opt.Wrt, err = s.selectWrt(m, of, wrt)
 	return opt, err
 }
 
@@ -60,8 +65,8 @@ func (s *session) selectOutputs(m *graph.Model) ([]*graph.Value, error) {
 	return values, differentiable(values, "--of")
 }
 
-// selectWrt returns the values that --wrt names less those that --freeze names.
-func (s *session) selectWrt(m *graph.Model, of []*graph.Value) ([]*graph.Value, error) {
+// selectWrt returns the values that --wrt names, by default wrt, less those that --freeze names.
+func (s *session) selectWrt(m *graph.Model, of, wrt []*graph.Value) ([]*graph.Value, error) {
 	params, inputs := autodiff.Params(m, of), autodiff.FloatInputs(m)
 	pool := slices.Concat(inputs, floatInits(m))
 	sel := selector.Selector{
@@ -73,7 +78,6 @@ func (s *session) selectWrt(m *graph.Model, of []*graph.Value) ([]*graph.Value, 
 			sel.Exact = append(sel.Exact, v.Name)
 		}
 	}
-	wrt := params
 	if s.IsSet("wrt") {
 		chosen, err := sel.Select(s.StringSlice("wrt"))
 		if err != nil {
@@ -227,4 +231,3 @@ func countRoles(m *graph.Model) map[string]int {
 	}
 	return roles
 }
-

@@ -36,6 +36,8 @@ func verbs() []verb {
 	return []verb{
 		gradVerb(),
 		opsVerb(),
+		runVerb(),
+		checkVerb(),
 		demoVerb(),
 		versionVerb(),
 		completionVerb(),
