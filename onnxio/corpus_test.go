@@ -114,3 +114,37 @@ func order(g *graph.Graph) []*graph.Node {
 }
 
 func equal(a, b []*graph.Node) bool { return same(a, b) }
+
+// TestCorpusRebuilt writes every public model as if it had been made anew: it must say the same when
+// read again.
+func TestCorpusRebuilt(t *testing.T) {
+	rebuilt, broken := 0, 0
+	eachFile(t, "corpus", func(path string) {
+		m, c, err := Open(path, ReadOptions{})
+		if err != nil {
+			return // see TestCorpusIdentity
+		}
+		defer c.Close()
+		want := dump(m)
+		strip(m)
+		var b bytes.Buffer
+		if err := Write(&b, m); err != nil {
+			t.Logf("%.300v", err)
+			broken++
+			return
+		}
+		again, _, err := Read(&b, "again", ReadOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			return
+		}
+		rebuilt++
+		if got := dump(again); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
+		}
+	}, ".onnx")
+	t.Logf("%d models rebuilt, %d with data that cannot be read", rebuilt, broken)
+	if rebuilt == 0 {
+		t.Error("no models")
+	}
+}

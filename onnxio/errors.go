@@ -57,3 +57,47 @@ func formatError(src *wire.Source, err error) error {
 	}
 	return fe
 }
+
+// An ExternalError says that a tensor's external data cannot be had: the file is missing, too short,
+// or refused because it lies outside of the model's folder.
+type ExternalError struct {
+	File     string // of the model
+	Tensor   string // such as initializer "w"
+	Location string // as the model gives it
+	Others   int    // tensors that fail for the same reason and are not reported one by one
+	Err      error
+}
+
+// Error names the tensor, the file, and the remedy.
+func (e *ExternalError) Error() string {
+	others := ""
+	if e.Others > 0 {
+		others = fmt.Sprintf(" and %d more", e.Others)
+	}
+	return fmt.Sprintf("%s: %s%s: %v", e.File, e.Tensor, others, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ExternalError) Unwrap() error { return e.Err }
+
+// joinErrors is errors.Join with one error for all tensors that lack the same external file.
+func joinErrors(errs []error) error {
+	type key struct{ file, location string }
+	first := map[key]*ExternalError{}
+	var out []error
+	for _, err := range errs {
+		x, ok := err.(*ExternalError)
+		if !ok {
+			out = append(out, err)
+			continue
+		}
+		k := key{x.File, x.Location}
+		if f := first[k]; f != nil {
+			f.Others++
+			continue
+		}
+		first[k] = &ExternalError{File: x.File, Tensor: x.Tensor, Location: x.Location, Err: x.Err}
+		out = append(out, first[k])
+	}
+	return errors.Join(out...)
+}

@@ -76,11 +76,12 @@ func (d *data) externalRef() (wire.Ref, error) {
 	}
 	src, err := d.file.openExternal(at)
 	if err != nil {
-		return wire.Ref{}, d.errorf("%w", err)
+		return wire.Ref{}, &ExternalError{File: d.file.name, Tensor: d.what, Location: at.path, Err: err}
 	}
 	ref, err := src.Ref(at.offset, at.length)
 	if err != nil {
-		return wire.Ref{}, d.errorf("external data: %w; is the file that of this model, and complete?", err)
+		err = fmt.Errorf("external data: %w; is it the file of this model, and complete?", err)
+		return wire.Ref{}, &ExternalError{File: d.file.name, Tensor: d.what, Location: at.path, Err: err}
 	}
 	return ref, nil
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"gradtool/graph"
+	"gradtool/internal/atomicfile"
 	"gradtool/onnxio/internal/wire"
 	"gradtool/onnxio/onnxpb"
 )
@@ -24,6 +25,8 @@ type WriteOptions struct {
 	External bool
 	// Threshold is 1024 if it is 0.
 	Threshold int64
+	// Exclusive makes WriteFile fail, with an error that wraps fs.ErrExist, where a file exists already.
+	Exclusive bool
 }
 
 // Write writes m with default options.
@@ -67,11 +70,11 @@ func (o WriteOptions) WriteFile(path string, m *graph.Model) error {
 		return sizeError(fmt.Errorf("%s of %d bytes: %w", path, size, wire.ErrTooLarge))
 	}
 	if side != nil && len(side.chunks) > 0 {
-		if err := replaceFile(filepath.Join(o.Dir, side.name), side.write); err != nil {
+		if err := o.replaceFile(filepath.Join(o.Dir, side.name), side.write); err != nil {
 			return err
 		}
 	}
-	return replaceFile(path, func(f *os.File) error {
+	return o.replaceFile(path, func(f *os.File) error {
 		_, err := wr.store.Write(f, pb)
 		return err
 	})
@@ -85,32 +88,17 @@ func sizeError(err error) error {
 	return err
 }
 
-// replaceFile writes a file beside path and puts it in place of path when all is written.
-func replaceFile(path string, write func(*os.File) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+// replaceFile puts what write writes in place of path when all is written.
+func (o WriteOptions) replaceFile(path string, write func(*os.File) error) error {
+	f, err := atomicfile.Create(path, atomicfile.Options{Exclusive: o.Exclusive})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	mode := os.FileMode(0o644)
-	if st, err := os.Stat(path); err == nil {
-		mode = st.Mode().Perm()
+	defer f.Abort()
+	if err := write(f.File()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return f.Commit()
 }
 
 // A writer turns a model into messages of one store.
@@ -132,7 +120,7 @@ func (o WriteOptions) convert(m *graph.Model, side *sidecar) (*onnxpb.ModelProto
 		w.store = wire.NewStore()
 	}
 	pb := w.model(m)
-	return pb, w, errors.Join(w.errs...)
+	return pb, w, joinErrors(w.errs)
 }
 
 func (w *writer) model(m *graph.Model) *onnxpb.ModelProto {

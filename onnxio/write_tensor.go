@@ -77,9 +77,9 @@ func (w *writer) newData(pb *onnxpb.TensorProto, t *graph.Tensor, where func() s
 		w.fail(fmt.Errorf("%s: %w", where(), err))
 		return
 	}
-	ref, err := w.payload(t)
+	ref, err := w.payload(t, where)
 	if err != nil {
-		w.fail(fmt.Errorf("%s: %w", where(), err))
+		w.fail(err)
 		return
 	}
 	switch d, _ := t.Data.(*data); {
@@ -105,24 +105,41 @@ func (w *writer) newData(pb *onnxpb.TensorProto, t *graph.Tensor, where func() s
 const smallData = 1 << 10
 
 // payload returns the elements of t in the layout of raw_data, without reading them if they lie so in
-// a file.
-func (w *writer) payload(t *graph.Tensor) (wire.Ref, error) {
-	if err := t.Check(); err != nil {
-		return wire.Ref{}, err
-	}
-	if t.Data == nil {
-		return wire.Ref{}, nil
-	}
-	if d, ok := t.Data.(*data); ok {
-		if ref, ok, err := d.ref(); ok || err != nil {
-			return ref, err
+// a file. Its errors name the tensor.
+func (w *writer) payload(t *graph.Tensor, where func() string) (wire.Ref, error) {
+	switch d := t.Data.(type) {
+	case *data: // names itself in errors
+		if ref, ok, err := d.ref(); err != nil {
+			return wire.Ref{}, err
+		} else if ok {
+			return ref, named(t.Check(), where)
 		}
+		b, err := d.Bytes()
+		if err != nil {
+			return wire.Ref{}, err
+		}
+		return wire.BytesRef(b), named(t.Check(), where)
+	case *sparse:
+		b, err := d.Bytes()
+		if err != nil {
+			return wire.Ref{}, err
+		}
+		return wire.BytesRef(b), named(t.Check(), where)
+	case nil:
+		return wire.Ref{}, named(t.Check(), where)
+	}
+	if err := t.Check(); err != nil {
+		return wire.Ref{}, named(err, where)
 	}
 	b, err := t.Data.Bytes()
-	if err != nil {
-		return wire.Ref{}, err
+	return wire.BytesRef(b), named(err, where)
+}
+
+func named(err error, where func() string) error {
+	if err == nil {
+		return nil
 	}
-	return wire.BytesRef(b), nil
+	return fmt.Errorf("%s: %w", where(), err)
 }
 
 // sparseInit returns the message for a sparse initializer that is still what was read; nil for any
@@ -188,9 +205,9 @@ func (w *writer) moveOut(pb *onnxpb.TensorProto, t *graph.Tensor, where func() s
 		w.fail(fmt.Errorf("%s: %w", where(), err))
 		return
 	}
-	ref, err := w.payload(t)
+	ref, err := w.payload(t, where)
 	if err != nil {
-		w.fail(fmt.Errorf("%s: %w", where(), err))
+		w.fail(err)
 		return
 	}
 	s := w.side
