@@ -18,6 +18,7 @@ type graphSource struct {
 	outputs []declaration
 	infos   []declaration
 	annots  []annotation
+	doubles map[string]int          // how often a name is defined again
 	docs    map[*graph.Value]string // documentation as read, of values that have some
 	renew   map[*graph.Value]bool   // values to be declared as Value.Type says
 }
@@ -99,6 +100,16 @@ func (s *graphSource) annotate(sc *scope, list []*onnxpb.TensorAnnotation) {
 	}
 }
 
+// note keeps how often sc defines a name again.
+func (s *graphSource) note(sc *scope) {
+	if len(sc.more) > 0 {
+		s.doubles = make(map[string]int, len(sc.more))
+		for name, list := range sc.more {
+			s.doubles[name] = len(list)
+		}
+	}
+}
+
 // Redeclare makes Write declare the values as their types say now. Without it, what the file declared
 // is kept, unless the kind of value or the element type changed: inference refines types, and that is
 // no reason to change a file. Use it where a type was changed on purpose, such as a symbolic
@@ -140,7 +151,7 @@ func (w *writer) declaration(s *graphSource, pb *onnxpb.ValueInfoProto, v *graph
 	if was := typeOf(p.P.Type); p.fresh || contradicts(was, v.Type) || s.renew[v] && !was.Same(v.Type) {
 		p.edit().Type = retype(p.P.Type, v.Type)
 	}
-	if s == nil || v.Doc != s.docs[v] {
+	if p.fresh && v.Doc != "" || !p.fresh && v.Doc != s.docs[v] {
 		p.edit().DocString = optional(v.Doc)
 	}
 	return p.P

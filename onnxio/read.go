@@ -61,6 +61,7 @@ func (r *reader) function(pb *onnxpb.FunctionProto) *graph.Function {
 	for _, name := range pb.Output {
 		g.AddOutput(sc.resolve(name, math.MaxInt))
 	}
+	src.note(sc)
 	src.declare(&src.infos, g, sc, pb.ValueInfo)
 	for _, a := range pb.AttributeProto {
 		f.Defaults = append(f.Defaults, r.attr(a, nil, sc, -1))
@@ -102,6 +103,7 @@ func (r *reader) graph(pb *onnxpb.GraphProto, outer *scope, at int, parent *grap
 	for _, vi := range pb.Output {
 		g.AddOutput(sc.resolve(vi.GetName(), math.MaxInt))
 	}
+	src.note(sc)
 	src.declareInputs(g, pb.Input)
 	src.declare(&src.infos, g, sc, pb.ValueInfo)
 	src.declareOutputs(g, pb.Output)

@@ -168,6 +168,12 @@ func TestNames(t *testing.T) {
 			}
 			want := dump(m)
 			strip(m)
+			if tc.name == "defined twice" || tc.name == "default" {
+				if err := Write(new(bytes.Buffer), m); err == nil {
+					t.Error("a new model defines a name twice")
+				}
+				return
+			}
 			if got := dump(reread(t, m)); got != want {
 				t.Errorf("rebuilt: got\n%s\nwant\n%s", got, want)
 			}

@@ -10,7 +10,7 @@ import (
 
 // maxDense is the most bytes that a sparse initializer may take as a dense tensor. Its size in the
 // file says nothing about that, so a limit is needed.
-const maxDense = 1 << 31
+const maxDense = 1 << 28
 
 // sparse is the elements of a sparse initializer as a dense tensor, a [graph.Blob]: nodes read sparse
 // initializers as dense values (IR.md, "Graphs").

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -190,6 +191,7 @@ func (w *writer) function(f *graph.Function) *onnxpb.FunctionProto {
 	g := f.Body
 	gs, _ := g.Src.(*graphSource)
 	sc := newScope(g, nil, -1)
+	w.unique(sc, gs)
 	if len(g.Inits) > 0 {
 		w.fail(fmt.Errorf("function %q: a function's body cannot hold initializers; make them Constant nodes", f.Name))
 	}
@@ -200,7 +202,7 @@ func (w *writer) function(f *graph.Function) *onnxpb.FunctionProto {
 		p.edit().Output = list
 	}
 	for i, v := range g.Outputs {
-		w.resolves(sc, v, len(g.Nodes), func() string { return fmt.Sprintf("function %q: output %d", f.Name, i) })
+		w.resolves(sc, v, math.MaxInt, func() string { return fmt.Sprintf("function %q: output %d", f.Name, i) })
 	}
 	if list := w.nodes(g, sc); !same(list, src.GetNode()) {
 		p.edit().Node = list

@@ -2,7 +2,9 @@ package onnxio
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -18,6 +20,7 @@ func (w *writer) graph(g *graph.Graph, outer *scope, at int) *onnxpb.GraphProto 
 		src = take(w, gs.file, gs.pb)
 	}
 	sc := newScope(g, outer, at)
+	w.unique(sc, gs)
 	p := patchOf(src)
 	if src.GetName() != g.Name {
 		p.edit().Name = optional(g.Name)
@@ -152,13 +155,21 @@ func spell(values []*graph.Value) []string {
 	return out
 }
 
+// unique checks that no name is defined more often than in the file that the graph was read from.
+func (w *writer) unique(sc *scope, gs *graphSource) {
+	for _, name := range slices.Sorted(maps.Keys(sc.more)) {
+		if gs == nil || len(sc.more[name]) > gs.doubles[name] {
+			w.fail(fmt.Errorf("graph %q: the name %q is given to %s and to %s", sc.graph.Name, name, describe(sc.first[name].v), describe(sc.more[name][0].v)))
+		}
+	}
+}
+
 // resolves checks that the name of v, read at a position of sc, will stand for v.
 func (w *writer) resolves(sc *scope, v *graph.Value, at int, where func() string) {
-	if v.Name == "" {
-		// An input, or an output that nothing defines, may lack a name in a broken file.
-		if got := sc.lookup("", at); got != v && (v.Def != nil || v.Init != nil) {
-			w.fail(fmt.Errorf("%s is a value without a name", where()))
-		}
+	// An output that nothing defines, or that is an input, may lack a name in a broken file. What nodes
+	// read and define cannot: there, no name means no value.
+	if v.Name == "" && (at != math.MaxInt || v.Def != nil) {
+		w.fail(fmt.Errorf("%s is a value without a name", where()))
 		return
 	}
 	if got := sc.lookup(v.Name, at); got != nil && got != v {
