@@ -3,15 +3,16 @@ package autodiff
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"gradtool/graph"
 )
 
 func convRules() []Rule {
-	return []Rule{
+	return slices.Concat([]Rule{
 		{Name: "Conv", Kind: HasVJP, VJP: convVJP, Check: needWindowRank},
 		{Name: "ConvTranspose", Kind: HasVJP, VJP: convTransposeVJP, Check: needWindowRank},
-	}
+	}, columnRules(), noGrad("results are integers", "ConvInteger", "QLinearConv"))
 }
 
 // needWindowRank returns an error unless the number of spatial axes of n is known.

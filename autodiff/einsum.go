@@ -71,6 +71,9 @@ func einsumCt(c *Ctx, e *op.Equation, i int) *graph.Value {
 			in, eq.In = append(in, x), append(eq.In, e.In[j])
 		}
 	}
+	if strings.ContainsRune(strings.Join(eq.In, ""), op.Ellipsis) && !strings.ContainsRune(eq.Out, op.Ellipsis) {
+		eq.Out = string(op.Ellipsis) + eq.Out // summed by the driver: runtimes want an ellipsis in the result
+	}
 	g := c.Ct(0)
 	if len(in) > 1 || eq.Out != e.Out {
 		g = c.Op("Einsum", in, graph.StringAttr("equation", eq.String()))

@@ -6,14 +6,14 @@ import (
 )
 
 func poolRules() []Rule {
-	return []Rule{
+	return append([]Rule{
 		{Name: "MaxPool", Kind: HasVJP, VJP: maxPoolVJP},
 		{Name: "AveragePool", Kind: HasVJP, VJP: averagePoolVJP},
 		{Name: "LpPool", Kind: HasVJP, VJP: lpPoolVJP},
 		{Name: "GlobalAveragePool", Kind: HasVJP, VJP: globalAveragePoolVJP},
 		{Name: "GlobalMaxPool", Kind: HasVJP, VJP: globalMaxPoolVJP},
 		{Name: "GlobalLpPool", Kind: HasVJP, VJP: globalLpPoolVJP},
-	}
+	}, unpoolRules()...)
 }
 
 // maxPoolVJP is the rule of y = max over each window: the cotangent goes to the element that was chosen, adding up

@@ -12,7 +12,7 @@ func convDefs() []Def {
 		{Name: "Conv", Infer: inferConv, Eval: evalConv, Cost: costConv, Samples: convSamples()},
 		{Name: "ConvTranspose", Infer: inferConvTranspose, Eval: evalConvTranspose, Cost: costConvTranspose,
 			Samples: convTransposeSamples()},
-	})
+	}, convIntegerDefs(), columnDefs())
 }
 
 func convSamples() []Sample {
@@ -59,22 +59,27 @@ func kernelDims(n *graph.Node, weights graph.Shape) []graph.Dim {
 }
 
 func inferConv(c *InferCtx) error {
-	x, w := c.Shape(0), c.Shape(1)
-	r := windowRank(c.Node, x, w)
-	c.Set(0, c.Elem(0), nil)
+	out, err := convShape(c.Node, c.Shape(0), c.Shape(1))
+	c.Set(0, c.Elem(0), out)
+	return err
+}
+
+// convShape infers the shape of a convolution of x with weights w, nil if the rank is not known.
+func convShape(n *graph.Node, x, w graph.Shape) (graph.Shape, error) {
+	r := windowRank(n, x, w)
 	if r < 0 {
-		return nil
+		return nil, nil
 	}
 	if r == 0 {
-		return c.Errorf("operand 0 has shape %s, want a batch, channels and spatial axes", x)
+		return nil, fmt.Errorf("operand of shape %s, want a batch, channels and spatial axes", x)
 	}
 	if x != nil && w != nil {
 		if len(x) != len(w) {
-			return c.Errorf("operand 0 has shape %s, the weights %s: ranks differ", x, w)
+			return nil, fmt.Errorf("operand of shape %s and weights of shape %s: ranks differ", x, w)
 		}
-		group := graph.Known(c.Node.Int("group", 1))
+		group := graph.Known(n.Int("group", 1))
 		if x[1].ProvablyNot(w[1].Mul(group)) {
-			return c.Errorf("operand 0 has %s channels, weights of shape %s in %s groups want %s", x[1], w, group, w[1].Mul(group))
+			return nil, fmt.Errorf("operand has %s channels, weights of shape %s in %s groups want %s", x[1], w, group, w[1].Mul(group))
 		}
 	}
 	out := graph.UnknownShape(r + 2)
@@ -84,15 +89,14 @@ func inferConv(c *InferCtx) error {
 	if w != nil {
 		out[1] = w[0]
 	}
-	if k := kernelDims(c.Node, w); k != nil && x != nil {
-		s, err := inferWindow(c.Node, x[2:], k)
+	if k := kernelDims(n, w); k != nil && x != nil {
+		s, err := inferWindow(n, x[2:], k)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		copy(out[2:], s)
 	}
-	c.Set(0, c.Elem(0), out)
-	return nil
+	return out, nil
 }
 
 // costConv is two FLOPs per result element, tap and input channel of the group.
