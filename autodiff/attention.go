@@ -48,7 +48,9 @@ func rotaryVJP(c *Ctx) []*graph.Value {
 		if positions == nil {
 			return v
 		}
-		return c.Op("ScatterND", []*graph.Value{c.FullLike(cache, 0), c.Unsqueeze(positions, -1), v}, graph.StringAttr("reduction", "add"))
+		v = stashed(c, v) // runtimes scatter sums of wide types only
+		zeros := c.Full(c.Shape(cache), v.Type.Elem, 0)
+		return c.Op("ScatterND", []*graph.Value{zeros, c.Unsqueeze(positions, -1), v}, graph.StringAttr("reduction", "add"))
 	}
 	if c.Need(1) {
 		out[1] = toCache(c.Add(c.Mul(gp, p), c.Mul(gq, q)), cos)

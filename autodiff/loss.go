@@ -72,6 +72,6 @@ func crossEntropyVJP(c *Ctx) []*graph.Value {
 		return one(dx)
 	}
 	labels, a := sampleTerms(c)
-	dx = plus(c, dx, c.Mul(p, a))
-	return one(c.Op("ScatterElements", []*graph.Value{dx, labels, c.Neg(a)}, graph.IntAttr("axis", 1), graph.StringAttr("reduction", "add")))
+	dx = stashed(c, plus(c, dx, c.Mul(p, a))) // runtimes scatter sums of wide types only
+	return one(c.Op("ScatterElements", []*graph.Value{dx, labels, stashed(c, c.Neg(a))}, graph.IntAttr("axis", 1), graph.StringAttr("reduction", "add")))
 }

@@ -19,10 +19,10 @@ func batchNormDef() Def {
 			{Name: "image", In: in(F(2, 3, 2, 2)), Attrs: []*graph.Attr{graph.FloatAttr("epsilon", 0.01)}},
 			{Name: "matrix", In: in(F(4, 3))},
 			{Name: "vector", In: []Arg{F(4), F(1), F(1), F(1).Constant(), FR(0.5, 2, 1).Constant()}},
-			{Name: "training", In: in(F(2, 3, 4)), Attrs: []*graph.Attr{train}},
+			{Name: "training", In: in(F(2, 3, 4)), Attrs: []*graph.Attr{train}, Outs: 3},
 			{Name: "training, statistics", In: in(F(2, 3, 2, 2)), Attrs: []*graph.Attr{train, graph.FloatAttr("momentum", 0.7)}, Outs: 3},
 			{Name: "training, matrix", In: in(F(4, 3)), Attrs: []*graph.Attr{train}, Outs: 3},
-			{Name: "half operand", In: in(F(2, 3, 4).As(graph.Float16)), Attrs: []*graph.Attr{train}},
+			{Name: "half operand", In: in(F(2, 3, 4).As(graph.Float16)), Attrs: []*graph.Attr{train}, Outs: 3},
 		},
 	}
 }
