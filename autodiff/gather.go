@@ -49,9 +49,7 @@ func gatherVJP(c *Ctx) []*graph.Value {
 		// One slice: zeros go around it.
 		n := c.sizesAt(x, []int64{int64(axis)})
 		i := c.scalarIndex(at, n)
-		pads := c.pair(i, c.minus(c.minus(n, i), c.Ints(1)))
-		g = c.Unsqueeze(g, int64(axis))
-		return one(c.Op("Pad", []*graph.Value{g, pads, nil, c.Ints(int64(axis))}))
+		return one(c.borderOne(c.Unsqueeze(g, int64(axis)), int64(axis), i, c.minus(c.minus(n, i), c.Ints(1))))
 	}
 	return one(c.scatterSlices(x, c.int64s(at), g, axis))
 }
@@ -62,19 +60,6 @@ func (c *Ctx) scalarIndex(at, n *graph.Value) *graph.Value {
 		return c.fromFront(c.Ints(i...), n)
 	}
 	return c.fromFront(c.Unsqueeze(c.int64s(at), 0), n)
-}
-
-// pair returns the vector of two given as vectors of one element.
-func (c *Ctx) pair(x, y *graph.Value) *graph.Value {
-	var v vector
-	for _, p := range []*graph.Value{x, y} {
-		if n, ok := c.numbers(p); ok {
-			v.add(n[0])
-		} else {
-			v.addPart(c, p, 1)
-		}
-	}
-	return v.value(c)
 }
 
 // scatterSlices returns zeros of x's shape to whose slices along axis those of g are added: at names where each

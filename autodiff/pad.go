@@ -107,7 +107,7 @@ func (c *Ctx) foldStrips(g *graph.Value, axis, before, after int64) *graph.Value
 	sum := c.Slice(g, c.Ints(before), c.Ints(end), a, nil)
 	n := c.sizesAt(c.X(0), []int64{axis})
 	place := func(strip, front, back *graph.Value) {
-		sum = c.Add(sum, c.Op("Pad", []*graph.Value{strip, c.pair(front, back), nil, a}))
+		sum = c.Add(sum, c.borderOne(strip, axis, front, back))
 	}
 	zero, one := c.Ints(0), c.Ints(1)
 	left := func() *graph.Value { return c.Slice(g, zero, c.Ints(before), a, nil) }

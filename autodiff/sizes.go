@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"slices"
+
 	"gradtool/graph"
 )
 
@@ -55,15 +57,6 @@ func (v *vector) value(c *Ctx) *graph.Value {
 	return c.Concat(0, v.parts...)
 }
 
-// then adds the elements of w.
-func (v *vector) then(c *Ctx, w *vector) {
-	for _, p := range w.parts {
-		v.addPart(c, p, 0)
-	}
-	v.consts = append(v.consts, w.consts...)
-	v.n += w.n
-}
-
 // addSize adds the size of axis i, possibly negative, of x of any rank.
 func (v *vector) addSize(c *Ctx, x *graph.Value, i int) {
 	if d := dimAt(x, i); known(d) {
@@ -74,18 +67,42 @@ func (v *vector) addSize(c *Ctx, x *graph.Value, i int) {
 	v.addPart(c, c.DimOf(x, i), 1)
 }
 
-// addDimOr adds d if it is a number, else what f computes: a vector of one element.
-func (v *vector) addDimOr(c *Ctx, d graph.Dim, f func() *graph.Value) {
-	if n, ok := d.Int(); ok {
-		v.add(n)
-		return
-	}
-	part := f()
-	if n, ok := c.numbers(part); ok && len(n) == 1 {
+// addOne adds a vector of one element.
+func (v *vector) addOne(c *Ctx, x *graph.Value) {
+	if n, ok := c.numbers(x); ok {
 		v.add(n[0])
 		return
 	}
-	v.addPart(c, part, 1)
+	v.addPart(c, x, 1)
+}
+
+// border puts zeros around v along the given axes; before and after, one vector of one element per axis, say
+// how many. All axes are padded if their number is known: naming them needs a newer opset.
+func (c *Ctx) border(v *graph.Value, axes []int64, before, after []*graph.Value) *graph.Value {
+	var pads vector
+	if v.Type.Shape == nil {
+		for _, p := range append(slices.Clone(before), after...) {
+			pads.addOne(c, p)
+		}
+		return c.Op("Pad", []*graph.Value{v, pads.value(c), nil, c.Ints(axes...)})
+	}
+	rank := int64(len(v.Type.Shape))
+	for _, side := range [][]*graph.Value{before, after} {
+		for a := range rank {
+			i := slices.IndexFunc(axes, func(b int64) bool { return (b+rank)%rank == a })
+			if i < 0 {
+				pads.add(0)
+			} else {
+				pads.addOne(c, side[i])
+			}
+		}
+	}
+	return c.Op("Pad", []*graph.Value{v, pads.value(c)})
+}
+
+// borderOne is border for one axis.
+func (c *Ctx) borderOne(v *graph.Value, axis int64, before, after *graph.Value) *graph.Value {
+	return c.border(v, []int64{axis}, []*graph.Value{before}, []*graph.Value{after})
 }
 
 // dimAt returns the size of axis i, possibly negative, of x; unknown if x's rank is.

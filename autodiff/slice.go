@@ -22,21 +22,14 @@ func sliceVJP(c *Ctx) []*graph.Value {
 		in := append([]*graph.Value{c.flatPositions(x)}, c.Node.In[1:]...)
 		return one(c.scatterFlat(x, c.Op("Slice", in), g))
 	}
-	var begins, ends vector // of the padding
 	var padded []int64
+	var begins, ends []*graph.Value // of the padding
 	for i, a := range axes {
 		switch {
 		case steps[i] == 1:
-			before, after := c.outside(c.X(1), i, int(a))
-			if isZero(before) && isZero(after) {
-				break
+			if before, after := c.outside(i, int(a)); before != nil {
+				padded, begins, ends = append(padded, a), append(begins, before), append(ends, after)
 			}
-			padded = append(padded, a)
-			begins.addDimOr(c, before, func() *graph.Value { return c.firstTaken(i, int(a), 1) })
-			ends.addDimOr(c, after, func() *graph.Value {
-				left := c.minus(c.sizesAt(x, []int64{a}), c.sizesAt(c.Y(0), []int64{a}))
-				return c.minus(left, c.firstTaken(i, int(a), 1))
-			})
 		case steps[i] == -1 && c.reverses(i, dimAt(x, int(a))):
 			g = c.Slice(g, c.Ints(-1), c.Ints(-1<<63), c.Ints(a), c.Ints(-1))
 		default:
@@ -46,8 +39,7 @@ func sliceVJP(c *Ctx) []*graph.Value {
 	if len(padded) == 0 {
 		return one(g)
 	}
-	begins.then(c, &ends)
-	return one(c.Op("Pad", []*graph.Value{g, begins.value(c), nil, c.Ints(padded...)}))
+	return one(c.border(g, padded, begins, ends))
 }
 
 // sliceAxes returns the axes that a Slice node names, if they are known.
@@ -79,25 +71,36 @@ func (c *Ctx) reverses(i int, n graph.Dim) bool {
 	return ok1 && ok2 && (s == -1 || s >= far || sized && s >= size-1) && (e <= -far || sized && e < -size)
 }
 
-// outside returns how many elements slice i, of step 1, leaves out before and after those it takes.
-func (c *Ctx) outside(starts *graph.Value, i, axis int) (before, after graph.Dim) {
+// outside returns how many elements slice i, of step 1, leaves out before and after those it takes; nil if none.
+func (c *Ctx) outside(i, axis int) (before, after *graph.Value) {
 	n, taken := dimAt(c.X(0), axis), dimAt(c.Y(0), axis)
-	list := c.Info.Dims(starts)
-	if i >= len(list) {
-		return graph.Unknown(), graph.Unknown()
+	start, zero := graph.Unknown(), graph.Known(0)
+	if list := c.Info.Dims(c.X(1)); i < len(list) {
+		start = list[i]
 	}
-	s, zero := list[i], graph.Known(0)
+	first := graph.Unknown()
 	switch {
-	case s.Less(zero):
-		before = n.Add(s).Max(zero)
-	case isZero(s):
-		before = zero
-	case zero.LessEq(s):
-		before = s.Min(n)
-	default:
-		return graph.Unknown(), graph.Unknown()
+	case isZero(start):
+		first = zero
+	case start.Less(zero):
+		first = n.Add(start).Max(zero)
+	case zero.LessEq(start):
+		first = start.Min(n)
 	}
-	return before, n.Sub(taken).Sub(before)
+	rest := n.Sub(taken).Sub(first)
+	if isZero(first) && isZero(rest) {
+		return nil, nil
+	}
+	if p, ok := first.Int(); ok {
+		before = c.Ints(p)
+	} else {
+		before = c.firstTaken(i, axis, 1)
+	}
+	if p, ok := rest.Int(); ok {
+		return before, c.Ints(p)
+	}
+	a := []int64{int64(axis)}
+	return before, c.minus(c.minus(c.sizesAt(c.X(0), a), c.sizesAt(c.Y(0), a)), before)
 }
 
 // firstTaken returns the position of the first element that slice i takes, clamped to the dimension as Slice does.
@@ -133,7 +136,7 @@ const maxInverse = 4096
 func (c *Ctx) unstride(g *graph.Value, i, axis int, step int64) *graph.Value {
 	a := []int64{int64(axis)}
 	n, taken, first := c.sizesAt(c.X(0), a), c.sizesAt(c.Y(0), a), c.firstTaken(i, axis, step)
-	g = c.Op("Pad", []*graph.Value{g, c.Ints(0, 1), nil, c.Ints(a...)})
+	g = c.borderOne(g, int64(axis), c.Ints(0), c.Ints(1))
 	size, ok1 := c.numbers(n)
 	count, ok2 := c.numbers(taken)
 	from, ok3 := c.numbers(first)

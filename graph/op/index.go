@@ -67,7 +67,9 @@ func inferGather(c *InferCtx) error {
 }
 
 // joined returns the shape of all axes of the parts; never nil, which would mean unknown rank.
-func joined(parts ...graph.Shape) graph.Shape { return append(graph.Shape{}, slices.Concat(parts...)...) }
+func joined(parts ...graph.Shape) graph.Shape {
+	return append(graph.Shape{}, slices.Concat(parts...)...)
+}
 
 func evalGather(c *EvalCtx) error {
 	x, at := c.In[0], c.In[1]

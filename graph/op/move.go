@@ -28,6 +28,7 @@ func joinDefs() []Def {
 			{Name: "equal parts", In: []Arg{F(2, 6)}, Attrs: parts(1, 3), Outs: 3},
 			{Name: "uneven", In: []Arg{F(2, 7)}, Attrs: parts(-1, 3), Outs: 3},
 			{Name: "empty part", In: []Arg{F(2, 3), I(0, 3)}, Attrs: axis(1), Outs: 2},
+			{Name: "run-time sizes", In: []Arg{F(2, 5), I(4, 1).Variable()}, Attrs: axis(1), Outs: 2},
 		}},
 		{Name: "Slice", Infer: tracked(inferSlice, evalSlice, 0), Eval: evalSlice, Cost: free, Facts: CheapRemat, Samples: []Sample{
 			{In: []Arg{F(5, 4), I(1, 0), I(4, 3), I(0, 1)}},
@@ -38,6 +39,10 @@ func joinDefs() []Def {
 			{Name: "backwards", In: []Arg{F(8, 3), I(6, 9), I(0, -9), I(0, 1), I(-2, -1)}},
 			{Name: "nothing", In: []Arg{F(5, 4), I(3), I(2), I(0)}},
 			{Name: "beyond", In: []Arg{F(5, 4), I(7), I(9), I(0)}},
+			{Name: "run-time ends", In: []Arg{F(5, 4), I(1, -3).Variable(), I(9, -1).Variable(), I(0, 1)}},
+			{Name: "run-time ends, int32", In: []Arg{F(5, 4), TV(graph.Int32, []int{1}, 2).Variable(), TV(graph.Int32, []int{1}, 4).Variable(), TV(graph.Int32, []int{1}, 1)}},
+			{Name: "run-time ends, steps", In: []Arg{F(7, 6), I(-9, 5).Variable(), I(6, 0).Variable(), I(0, 1), I(2, -3)}},
+			{Name: "run-time axes and steps", In: []Arg{F(5, 4), I(1, 0), I(5, 3), I(1, 0).Variable(), I(2, -1).Variable()}},
 		}},
 	}
 }

@@ -17,6 +17,7 @@ func padDefs() []Def {
 			{Name: "axes", In: []Arg{F(2, 3, 2), I(1, 2), F(), I(-2)}},
 			{Name: "negative", In: []Arg{F(5, 4), I(-1, 2, 1, -3), F()}},
 			{Name: "nothing left", In: []Arg{F(2, 3), I(-2, 0, 0, 0)}},
+			{Name: "run-time axes", In: []Arg{F(2, 3), I(1, 2), F(), I(-1).Variable()}},
 			{Name: "run-time pads", In: []Arg{F(4, 3), I(1, -1, 0, 2).Variable(), F()}},
 			{Name: "reflect", In: []Arg{F(4, 5), I(2, 1, 0, 4)}, Attrs: mode("reflect")},
 			{Name: "reflect more than once", In: []Arg{F(2, 3), I(3, 5, 2, 0)}, Attrs: mode("reflect")},
@@ -31,6 +32,7 @@ func padDefs() []Def {
 			{In: []Arg{F(5, 2), I(2, 5)}},
 			{Name: "axes", In: []Arg{F(2, 4, 3), I(7, 2)}, Attrs: axes(-2, 2)},
 			{Name: "one axis", In: []Arg{F(2, 7), I(4)}, Attrs: axes(1)},
+			{Name: "run-time shape", In: []Arg{F(5, 2), I(3, 5).Variable()}},
 		}},
 	}
 }

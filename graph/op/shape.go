@@ -28,6 +28,7 @@ func shapeDefs() []Def {
 			{Name: "of scalar", In: []Arg{F(), I(1, -1)}},
 			{Name: "zero kept", In: []Arg{F(0, 3), I(3, 0, 2)}, Attrs: []*graph.Attr{graph.IntAttr("allowzero", 1)}},
 			{Name: "ints", In: []Arg{I(1, 2, 3, 4), I(2, 2)}},
+			{Name: "run-time shape", In: []Arg{F(2, 6), I(0, 3, -1).Variable()}},
 		}},
 		{Name: "Flatten", Facts: View, Infer: tracked(inferFlatten, evalFlatten), Eval: evalFlatten, Cost: free, Samples: []Sample{
 			{In: []Arg{F(2, 3, 4)}},
@@ -39,11 +40,13 @@ func shapeDefs() []Def {
 			{In: []Arg{F(1, 3, 1, 4), I(0, -2)}},
 			{Name: "all", In: []Arg{F(1, 1), I(0, 1)}},
 			{Name: "no axes", In: []Arg{F(1, 3, 1).Constant()}},
+			{Name: "run-time axes", In: []Arg{F(1, 3, 1), I(2).Variable()}},
 		}},
 		{Name: "Unsqueeze", Facts: View, Infer: tracked(inferUnsqueeze, evalUnsqueeze, 0), Eval: evalUnsqueeze, Cost: free, Samples: []Sample{
 			{In: []Arg{F(3, 4), I(0, -1)}},
 			{Name: "unordered", In: []Arg{F(3, 4), I(3, 0)}},
 			{Name: "scalar", In: []Arg{F(), I(0)}},
+			{Name: "run-time axes", In: []Arg{F(3), I(0, -1).Variable()}},
 		}},
 		{Name: "Expand", Infer: tracked(inferExpand, evalExpand, 0), Eval: evalExpand, Cost: free, Facts: CheapRemat, Samples: []Sample{
 			{In: []Arg{F(3, 1), I(2, 1, 4)}},
@@ -52,6 +55,7 @@ func shapeDefs() []Def {
 			{Name: "scalar", In: []Arg{F(), I(2, 3)}},
 			{Name: "to empty", In: []Arg{F(2, 1), I(2, 0)}},
 			{Name: "ints", In: []Arg{I(7), I(3)}},
+			{Name: "run-time shape", In: []Arg{F(2, 1), I(3, 1, 4).Variable()}},
 		}},
 		{Name: "Tile", Infer: tracked(inferTile, evalTile, 0), Eval: evalTile, Cost: free, Facts: CheapRemat, Samples: []Sample{
 			{In: []Arg{F(2, 3), I(2, 3)}},
@@ -59,6 +63,7 @@ func shapeDefs() []Def {
 			{Name: "once", In: []Arg{F(2, 3), I(1, 1)}},
 			{Name: "not at all", In: []Arg{F(2, 3), I(1, 0)}},
 			{Name: "scalar", In: []Arg{F(), I()}},
+			{Name: "run-time repeats", In: []Arg{F(2, 3), I(2, 3).Variable()}},
 		}},
 		{Name: "Transpose", Infer: tracked(inferTranspose, evalTranspose), Eval: evalTranspose, Cost: free, Facts: CheapRemat, Samples: []Sample{
 			{In: []Arg{F(2, 3, 4)}},
