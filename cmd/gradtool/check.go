@@ -64,6 +64,9 @@ func runCheck(s *session) error {
 		return err
 	}
 	defer closer.Close()
+	if err := s.inspect(m); err != nil {
+		return err
+	}
 	if s.Bool("symbolic") {
 		makeSymbolic(m)
 	}

@@ -48,6 +48,9 @@ func runGrad(s *session) error {
 		return err
 	}
 	defer closer.Close()
+	if err := s.inspect(m); err != nil {
+		return err
+	}
 	before := len(m.Graph.Nodes)
 	res, err := s.appendGradient(m)
 	if err != nil {

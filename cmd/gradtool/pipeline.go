@@ -63,7 +63,10 @@ func (s *session) modelWriter(t target, m *graph.Model) func(io.Writer) error {
 	return func(w io.Writer) error { return o.Write(w, m) }
 }
 
-// saveModel writes m to the target.
+// saveModel verifies m and writes it to the target.
 func (s *session) saveModel(t target, m *graph.Model) error {
+	if err := s.verify(m); err != nil {
+		return err
+	}
 	return s.save(t, s.modelWriter(t, m))
 }

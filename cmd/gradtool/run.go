@@ -46,6 +46,9 @@ func runRun(s *session) error {
 		return err
 	}
 	defer closer.Close()
+	if err := s.inspect(m); err != nil {
+		return err
+	}
 	e, err := s.engine()
 	if err != nil {
 		return err

@@ -35,6 +35,10 @@ const (
 func verbs() []verb {
 	return []verb{
 		gradVerb(),
+		pruneVerb(),
+		infoVerb(),
+		showVerb(),
+		vizVerb(),
 		opsVerb(),
 		runVerb(),
 		checkVerb(),
@@ -53,6 +57,7 @@ type session struct {
 	verbose bool
 	paint   term.Painter // for standard error
 	report  *report
+	known   map[string]bool // violations that the input model has
 }
 
 // commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.
