@@ -102,7 +102,7 @@ func (r *reverse) mark(seeds []Seed, wrt []*graph.Value) {
 			continue
 		}
 		for _, y := range n.Out {
-			if y != nil && carriesGradient(y.Type) {
+			if y != nil && carries(y) {
 				r.active[y] = true
 			}
 		}
@@ -239,7 +239,7 @@ func (r *reverse) node(n *graph.Node) error {
 		return nil
 	}
 	for i, x := range ins {
-		c.need[i] = x != nil && r.active[x] && carriesGradient(x.Type) && !stopped(n, i)
+		c.need[i] = x != nil && r.active[x] && carries(x) && !stopped(n, i)
 	}
 	defer r.enter(n)()
 	cts := rule.VJP(c)
@@ -282,7 +282,11 @@ func (c *Ctx) fit(g, x *graph.Value) *graph.Value {
 	if !x.Type.IsTensor() {
 		return g
 	}
-	return c.Cast(c.SumTo(g, x), x.Type.Elem)
+	g = c.SumTo(g, x)
+	if quantized(x) { // codes have float cotangents
+		return g
+	}
+	return c.Cast(g, x.Type.Elem)
 }
 
 // resultName returns the schema's name of result i of n.
