@@ -12,6 +12,8 @@ func convRules() []Rule {
 	return slices.Concat([]Rule{
 		{Name: "Conv", Kind: HasVJP, VJP: convVJP, Check: needWindowRank},
 		{Name: "ConvTranspose", Kind: HasVJP, VJP: convTransposeVJP, Check: needWindowRank},
+		{Name: "DeformConv", Kind: Decomposed, Check: needWindowRank},
+		{Name: "CausalConvWithState", Kind: Decomposed},
 	}, columnRules(), noGrad("results are integers", "ConvInteger", "QLinearConv"))
 }
 

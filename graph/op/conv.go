@@ -12,7 +12,7 @@ func convDefs() []Def {
 		{Name: "Conv", Infer: inferConv, Eval: evalConv, Cost: costConv, Samples: convSamples()},
 		{Name: "ConvTranspose", Infer: inferConvTranspose, Eval: evalConvTranspose, Cost: costConvTranspose,
 			Samples: convTransposeSamples()},
-	}, convIntegerDefs(), columnDefs())
+	}, convIntegerDefs(), columnDefs(), deformDefs(), causalDefs())
 }
 
 func convSamples() []Sample {
