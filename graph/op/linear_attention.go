@@ -170,6 +170,9 @@ func decomposeLinearAttention(b *Builder, n *graph.Node) []*graph.Value {
 	if state != nil {
 		stateElem = state.Type.Elem
 		state = b.Cast(state, work)
+		if state.Type.Shape == nil { // the rank is noted on a value of our own, not on the model's
+			state = b.Unary("Identity", state)
+		}
 	} else {
 		shape := b.Concat(0, b.DimOf(k, 1), b.Ints(nk), b.DimOf(k, 3), b.DimOf(v, 4))
 		state = b.Full(shape, work, 0)
@@ -185,10 +188,14 @@ func decomposeLinearAttention(b *Builder, n *graph.Node) []*graph.Value {
 		s = b.Add(s, b.Mul(k, u))
 		return b.MatMul(x[0], s), vals(s)
 	}
-	y, last := recur(b, step, ins, vals(state), false)
+	for _, v := range ins {
+		refine(v, graph.UnknownShape(5))
+	}
+	refine(state, graph.UnknownShape(4))
+	y, last := recur(b, step, ins, vals(state), graph.UnknownShape(4), false)
 	// [T, B, Hk, group, dv] to [B, T, Hq·dv].
 	y = b.ReshapeTo(b.Transpose(y, 1, 0, 2, 3, 4), 0, 0, -1)
-	scale := b.Like(y, n.Float("scale", 0))
+	scale := b.Scalar(work, n.Float("scale", 0))
 	if n.Float("scale", 0) == 0 {
 		size := b.Cast(b.Squeeze(b.DimOf(q, 4), 0), work)
 		scale = b.Unary("Reciprocal", b.Unary("Sqrt", size))

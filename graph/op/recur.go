@@ -13,14 +13,15 @@ const maxUnroll = 64
 type stepFunc func(b *Builder, x, state []*graph.Value) (y *graph.Value, next []*graph.Value)
 
 // recur builds a recurrence over axis 0 of the inputs, from its end if backward, and returns the results of
-// all steps, joined along axis 0 in the order of the inputs, and the last state.
-func recur(b *Builder, step stepFunc, inputs, state []*graph.Value, backward bool) (*graph.Value, []*graph.Value) {
+// all steps, joined along axis 0 in the order of the inputs, and the last state. The shape is that of one step's result:
+// runtimes want at least the ranks of what a Scan computes, so inputs and states must have known ones too.
+func recur(b *Builder, step stepFunc, inputs, state []*graph.Value, shape graph.Shape, backward bool) (*graph.Value, []*graph.Value) {
 	if s := inputs[0].Type.Shape; len(s) > 0 {
 		if n, ok := s[0].Int(); ok && n >= 1 && n <= maxUnroll {
 			return unroll(b, step, inputs, state, int(n), backward)
 		}
 	}
-	return scan(b, step, inputs, state, backward)
+	return scan(b, step, inputs, state, shape, backward)
 }
 
 func unroll(b *Builder, step stepFunc, inputs, state []*graph.Value, steps int, backward bool) (*graph.Value, []*graph.Value) {
@@ -53,7 +54,7 @@ func unroll(b *Builder, step stepFunc, inputs, state []*graph.Value, steps int, 
 }
 
 // scan runs the steps in a Scan, whose loop states are those of the recurrence.
-func scan(b *Builder, step stepFunc, inputs, state []*graph.Value, backward bool) (*graph.Value, []*graph.Value) {
+func scan(b *Builder, step stepFunc, inputs, state []*graph.Value, shape graph.Shape, backward bool) (*graph.Value, []*graph.Value) {
 	m := b.G.Model
 	body := m.NewGraph(m.Fresh("step"))
 	// Until the Scan holds it, the body is a graph inside b's, so that outer values are in scope.
@@ -72,11 +73,16 @@ func scan(b *Builder, step stepFunc, inputs, state []*graph.Value, backward bool
 	inner := b.For(body)
 	y, next := step(inner, x, st)
 	seen := map[*graph.Value]bool{}
-	for _, v := range append(append([]*graph.Value{}, next...), y) {
+	for i, v := range append(append([]*graph.Value{}, next...), y) {
 		if seen[v] || v.Def == nil || v.Graph != body { // each output a node's result of its own
 			v = inner.Unary("Identity", v)
 		}
 		seen[v] = true
+		if i < len(state) {
+			refine(v, state[i].Type.Shape)
+		} else {
+			refine(v, shape)
+		}
 		body.AddOutput(v)
 	}
 	if b.Err == nil {
@@ -91,5 +97,18 @@ func scan(b *Builder, step stepFunc, inputs, state []*graph.Value, backward bool
 		attrs = append(attrs, graph.IntsAttr("scan_input_directions", back...), graph.IntsAttr("scan_output_directions", 1))
 	}
 	out := b.Node("Scan", append(append([]*graph.Value{}, state...), inputs...), len(state)+1, attrs...).Out
-	return out[len(state)], out[:len(state)]
+	for i, v := range state {
+		out[i].Type = v.Type
+	}
+	all := out[len(state)]
+	all.Type = graph.TensorOf(body.Outputs[len(state)].Type.Elem, append(graph.Shape{graph.Unknown()}, body.Outputs[len(state)].Type.Shape...))
+	if s := inputs[0].Type.Shape; len(s) > 0 {
+		all.Type.Shape[0] = s[0]
+	}
+	return all, out[:len(state)]
+}
+
+// refine adds what is known of a tensor's shape.
+func refine(v *graph.Value, s graph.Shape) {
+	v.Type, _ = merge(graph.TensorOf(v.Type.Elem, s), v.Type)
 }

@@ -162,7 +162,19 @@ func (q *recurrent) run(xw, lens *graph.Value, state []*graph.Value) (*graph.Val
 		}
 		return s.step(x[0], nil, state)
 	}
-	return recur(q.Builder, step, inputs, state, q.backward)
+	batch, hidden := graph.Unknown(), graph.Known(q.hidden)
+	if s := xw.Type.Shape; len(s) == 3 {
+		batch = s[1]
+	}
+	shape := graph.Shape{batch, hidden}
+	refine(xw, graph.Shape{graph.Unknown(), batch, hidden.Mul(graph.Known(int64(q.kind.gates)))})
+	for _, v := range state {
+		refine(v, shape)
+	}
+	if len(inputs) > 1 {
+		refine(inputs[1], graph.Shape{graph.Unknown(), batch, graph.Known(1)})
+	}
+	return recur(q.Builder, step, inputs, state, shape, q.backward)
 }
 
 // step builds one step for inputs x = X·Wᵀ + biases, [B, G·H]. Where live, [B, 1], does not hold, the states
