@@ -51,14 +51,7 @@ type process struct {
 // run finds the verb, puts its arguments in the order that the flag parser understands, and runs it. A
 // panic in it becomes an error that names the verb.
 func (p *process) run(args []string) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			if p.getenv("GRADTOOL_DEBUG") != "" {
-				fmt.Fprintf(p.stderr, "panic: %v\n%s", r, debug.Stack())
-			}
-			err = internalError(p.name, r)
-		}
-	}()
+	defer p.recovered(&err)
 	app := p.app()
 	if len(args) < 2 {
 		fmt.Fprint(p.stderr, rootHelp())
@@ -83,6 +76,18 @@ func (p *process) run(args []string) (err error) {
 		return err
 	}
 	return app.RunContext(context.Background(), slices.Concat(args[:2], rest))
+}
+
+// recovered, deferred, turns a panic into an error.
+func (p *process) recovered(err *error) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	if p.getenv("GRADTOOL_DEBUG") != "" {
+		fmt.Fprintf(p.stderr, "panic: %v\n%s", r, debug.Stack())
+	}
+	*err = internalError(p.name, r)
 }
 
 // helpArgs brings the ways to ask for help to the two forms that the library knows.
@@ -131,27 +136,35 @@ func (p *process) app() *cli.App {
 
 func onUsageError(_ *cli.Context, err error, _ bool) error { return usagef("%v", err) }
 
-// handleSignals makes an interruption undo what is half done and end with the shell's code for it.
+// handleSignals makes an interruption undo what is half done and end with the shell's code for it. A signal that
+// whoever started the program has it ignore stays ignored.
 func (p *process) handleSignals() (stop func()) {
 	c := make(chan os.Signal, 1)
-	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
 	go func() {
 		s, ok := <-c
 		if !ok {
 			return
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock() // never reached: the run cannot go on beside the clean-up
-		for _, f := range p.abort {
-			f()
-		}
-		code := codeInterrupted
+		p.undo()
 		if s == syscall.SIGTERM {
-			code = codeTerminated
+			os.Exit(codeTerminated)
 		}
-		os.Exit(code)
+		os.Exit(codeInterrupted)
 	}()
 	return func() { signal.Stop(c); close(c) }
+}
+
+// undo removes what is half done. The lock is kept: nothing may be begun or finished after it.
+func (p *process) undo() {
+	p.mu.Lock()
+	for _, f := range p.abort {
+		f()
+	}
 }
 
 // onAbort has f called on an interruption, until the function it returns is.

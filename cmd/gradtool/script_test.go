@@ -5,9 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/protobuf/proto"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +27,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"code": codeCmd,
+			"code":   codeCmd,
+			"tensor": tensorCmd,
 		},
 	})
 }
@@ -49,4 +55,33 @@ func exitCodeOf(err error) string {
 		return strconv.Itoa(e.ExitCode())
 	}
 	return err.Error()
+}
+
+// tensorCmd writes a TensorProto of float values: tensor FILE NAME DIMS VALUES..., dims as 2x3 or -.
+func tensorCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: tensor file name dims values...")
+	}
+	shape := []int{}
+	if args[2] != "-" {
+		for d := range strings.SplitSeq(args[2], "x") {
+			n, err := strconv.Atoi(d)
+			ts.Check(err)
+			shape = append(shape, n)
+		}
+	}
+	a := op.NewArray(graph.Float, shape, false)
+	if len(args)-3 != a.Len() {
+		ts.Fatalf("%d values for shape %s", len(args)-3, args[2])
+	}
+	for i, text := range args[3:] {
+		x, err := strconv.ParseFloat(text, 64)
+		ts.Check(err)
+		a.SetFloat(i, x)
+	}
+	pb, err := arrayProto(args[1], a)
+	ts.Check(err)
+	raw, err := proto.Marshal(pb)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), raw, 0o666))
 }
