@@ -69,11 +69,16 @@ func (b *Builder) NodeIn(domain, op string, in []*graph.Value, nout int, attrs .
 	if b.From != "" {
 		n.Meta.Set(graph.MetaFrom, b.From)
 	}
+	b.Put(n)
+	return n
+}
+
+// Put adds a node made elsewhere, a copy for example.
+func (b *Builder) Put(n *graph.Node) {
 	b.G.InsertBefore(b.Before, n)
 	if err := b.Info.Node(n); err != nil && b.Err == nil {
 		b.Err = err
 	}
-	return n
 }
 
 // Op adds a node of the ai.onnx domain with one result and returns that.

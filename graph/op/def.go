@@ -66,6 +66,9 @@ type Sample struct {
 	In    []Arg
 	Attrs []*graph.Attr
 	Outs  int // number of results asked for; 0 means 1
+	// Build, if set, applies the operator to the operands in and returns the outputs of the sample's model, which are
+	// tensors: for operators that run subgraphs or handle sequences. Attrs and Outs are not used then.
+	Build func(b *Builder, in []*graph.Value) []*graph.Value
 	// NoGrad says why derivatives are not checked on this sample ("" where they are): points of
 	// non-differentiability, say.
 	NoGrad string

@@ -17,11 +17,12 @@ const (
 type Info struct {
 	consts map[*graph.Value]*Array      // values known completely
 	dims   map[*graph.Value][]graph.Dim // elements of small integer tensors known symbolically, in order
+	lens   map[*graph.Value]graph.Dim   // numbers of elements of sequences
 }
 
 // NewInfo returns an Info that knows nothing yet.
 func NewInfo() *Info {
-	return &Info{consts: map[*graph.Value]*Array{}, dims: map[*graph.Value][]graph.Dim{}}
+	return &Info{consts: map[*graph.Value]*Array{}, dims: map[*graph.Value][]graph.Dim{}, lens: map[*graph.Value]graph.Dim{}}
 }
 
 // Problem is a node that cannot work: inference found its operands impossible.

@@ -47,6 +47,15 @@ func SampleModel(d *Def, s Sample, seed uint64, hide string) (*graph.Model, []*A
 		in = append(in, g.AddInput(name, t))
 		feed = append(feed, arr)
 	}
+	if s.Build != nil {
+		info, err := Infer(m)
+		if err != nil {
+			return nil, nil, err
+		}
+		b := NewBuilder(g, info)
+		g.SetOutputs(s.Build(b, in)...)
+		return m, feed, b.Err
+	}
 	outs := make([]string, max(s.Outs, 1))
 	for i := range outs {
 		outs[i] = fmt.Sprintf("y%d", i)
