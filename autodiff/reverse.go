@@ -50,25 +50,45 @@ type reverse struct {
 	active map[*graph.Value]bool         // depends on a wanted value through float operands
 	useful map[*graph.Value]bool         // a differentiated output depends on it so
 	cts    map[*graph.Value]*graph.Value // accumulated cotangents
+	inside map[*graph.Node][]*flow       // of active nodes that run subgraphs, what is active inside
+	plan   LoopPlan
 }
 
 // Reverse appends to b's graph the nodes that compute the cotangents of the values wrt, given the seeds,
 // and returns them in wrt's order; nil where no seed depends on the value. Every node between must have a rule, else the
 // error is a [*BlockedError] that lists all that don't, and the graph is left as it was.
 func Reverse(b *op.Builder, seeds []Seed, wrt []*graph.Value) ([]*graph.Value, error) {
-	r := &reverse{b: b, g: b.G, cts: map[*graph.Value]*graph.Value{}}
+	return ReverseLoops(b, seeds, wrt, LoopPlan{})
+}
+
+// ReverseLoops is Reverse with a choice of what loops keep for their derivatives.
+func ReverseLoops(b *op.Builder, seeds []Seed, wrt []*graph.Value, plan LoopPlan) ([]*graph.Value, error) {
+	r := &reverse{b: b, g: b.G, plan: plan}
+	if err := r.run(seeds, wrt); err != nil {
+		return nil, err
+	}
+	out := make([]*graph.Value, len(wrt))
+	for i, v := range wrt {
+		out[i] = r.cts[v]
+	}
+	return out, nil
+}
+
+// run sweeps over r's graph.
+func (r *reverse) run(seeds []Seed, wrt []*graph.Value) error {
+	r.cts = map[*graph.Value]*graph.Value{}
 	r.mark(seeds, wrt)
 	for {
 		if blockers := r.preflight(wrt); len(blockers) > 0 {
-			return nil, &BlockedError{blockers}
+			return &BlockedError{blockers}
 		}
 		if !r.decompose() {
 			break
 		}
 		r.mark(seeds, wrt)
 	}
-	if b.Err != nil {
-		return nil, b.Err
+	if r.b.Err != nil {
+		return r.b.Err
 	}
 	for _, s := range seeds {
 		if r.active[s.Y] {
@@ -78,14 +98,10 @@ func Reverse(b *op.Builder, seeds []Seed, wrt []*graph.Value) ([]*graph.Value, e
 	nodes := slices.Clone(r.g.Nodes)
 	for _, n := range slices.Backward(nodes) {
 		if err := r.node(n); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	out := make([]*graph.Value, len(wrt))
-	for i, v := range wrt {
-		out[i] = r.cts[v]
-	}
-	return out, nil
+	return r.b.Err
 }
 
 // mark finds the values on a path from wrt to the seeds.
@@ -94,6 +110,18 @@ func (r *reverse) mark(seeds []Seed, wrt []*graph.Value) {
 	for _, v := range wrt {
 		r.active[v] = true
 	}
+	r.markActive()
+	var ys []*graph.Value
+	for _, s := range seeds {
+		ys = append(ys, s.Y)
+	}
+	r.useful = map[*graph.Value]bool{}
+	r.markUseful(ys)
+}
+
+// markActive extends the active values to what depends on them.
+func (r *reverse) markActive() {
+	r.inside = map[*graph.Node][]*flow{}
 	for _, n := range r.g.Nodes {
 		if rule := Lookup(op.KeyOf(n)); rule != nil && (rule.Kind == NoGrad || rule.Kind == ZeroGrad) {
 			continue
@@ -101,18 +129,32 @@ func (r *reverse) mark(seeds []Seed, wrt []*graph.Value) {
 		if !r.reads(n, r.active) {
 			continue
 		}
-		for _, y := range n.Out {
-			if y != nil && carries(y) {
+		flows := r.flows(n)
+		r.inside[n] = flows
+		for i, y := range n.Out {
+			if y != nil && carries(y) && (flows == nil || anyFlow(flows, i, (*flow).resultActive)) {
 				r.active[y] = true
 			}
 		}
 	}
-	r.useful = map[*graph.Value]bool{}
-	for _, s := range seeds {
-		r.useful[s.Y] = true
+}
+
+// markUseful adds the values seeds, and the active values that they depend on, to the useful ones.
+func (r *reverse) markUseful(seeds []*graph.Value) {
+	for _, y := range seeds {
+		r.useful[y] = true
 	}
 	for _, n := range slices.Backward(r.g.Nodes) {
 		if !slices.ContainsFunc(n.Out, func(y *graph.Value) bool { return y != nil && r.active[y] && r.useful[y] }) {
+			continue
+		}
+		if flows := r.inside[n]; flows != nil {
+			for _, f := range flows {
+				f.useResults(func(i int) bool { y := n.Out[i]; return y != nil && r.active[y] && r.useful[y] })
+				for _, x := range f.usefulOutside() {
+					r.useful[x] = true
+				}
+			}
 			continue
 		}
 		for i, x := range operands(n) {
@@ -187,6 +229,13 @@ func (r *reverse) preflight(wrt []*graph.Value) []Blocker {
 		}
 		if reason != "" {
 			out = append(out, Blocker{n, reason, r.origins(n, wrt)})
+			continue
+		}
+		for _, f := range r.inside[n] {
+			for _, inner := range f.r.preflight(nil) {
+				inner.From = r.origins(n, wrt)
+				out = append(out, inner)
+			}
 		}
 	}
 	return out
@@ -272,7 +321,7 @@ func (r *reverse) enter(n *graph.Node) func() {
 // accumulate adds g to v's cotangent.
 func (r *reverse) accumulate(v, g *graph.Value) {
 	if old := r.cts[v]; old != nil {
-		g = r.b.Add(old, g)
+		g = sum(r.b, old, g)
 	}
 	r.cts[v] = g
 }

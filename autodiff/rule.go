@@ -52,20 +52,32 @@ func families() [][]Rule {
 	}
 }
 
-var table = sync.OnceValue(func() map[op.Key]*Rule {
-	t := map[op.Key]*Rule{}
-	for _, fam := range families() {
-		for i := range fam {
-			r := &fam[i]
-			k := op.Key{Domain: r.Domain, Name: r.Name}
-			if t[k] != nil {
-				panic("autodiff: " + k.String() + " has two rules")
+// lazyTable is built at its first use, not when the program starts: rules of control flow refer back to the table, which
+// the initialization of a variable must not.
+type lazyTable struct {
+	once  sync.Once
+	rules map[op.Key]*Rule
+}
+
+var theTable lazyTable
+
+func table() map[op.Key]*Rule {
+	theTable.once.Do(func() {
+		t := map[op.Key]*Rule{}
+		for _, fam := range families() {
+			for i := range fam {
+				r := &fam[i]
+				k := op.Key{Domain: r.Domain, Name: r.Name}
+				if t[k] != nil {
+					panic("autodiff: " + k.String() + " has two rules")
+				}
+				t[k] = r
 			}
-			t[k] = r
 		}
-	}
-	return t
-})
+		theTable.rules = t
+	})
+	return theTable.rules
+}
 
 // Lookup returns the rule of an operator, nil if there is none.
 func Lookup(k op.Key) *Rule { return table()[k] }

@@ -251,6 +251,19 @@ func (n *Node) DefineOut(i int, name string) *Value {
 	return v
 }
 
+// InsertOut gives the node a new result in front of result i and returns it.
+func (n *Node) InsertOut(i int, name string) *Value {
+	v := n.DefineOut(len(n.Out), name)
+	copy(n.Out[i+1:], n.Out[i:])
+	n.Out[i] = v
+	for j, w := range n.Out {
+		if w != nil {
+			w.Index = j
+		}
+	}
+	return v
+}
+
 // Append puts nodes at the end of g.
 func (g *Graph) Append(nodes ...*Node) {
 	for _, n := range nodes {

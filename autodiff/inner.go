@@ -1,0 +1,145 @@
+package autodiff
+
+import (
+	"fmt"
+	"slices"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+)
+
+// inner differentiates a graph that a node runs. The sweep emits into another graph, the backward one, which at first
+// reads values of the forward graph as if it saw them. In the end each of those is replaced: by a residual, which the
+// forward node hands out as one more result, or by a copy of the nodes that compute it.
+type inner struct {
+	*reverse                               // over the forward graph, emitting into the backward one
+	c        *Ctx                          // of the node
+	have     map[*graph.Value]*graph.Value // what stands in the backward graph for a forward value
+	// residual makes a forward value, an input or a node's result, available in the backward graph from what the forward
+	// node kept; nil where it cannot.
+	residual func(v *graph.Value) *graph.Value
+	early    *op.Builder // emits in front of what the sweep emitted
+}
+
+// inner returns the derivative-to-be of the graph fwd that c's node runs.
+func (c *Ctx) inner(fwd *graph.Graph, name string) *inner {
+	b := c.Builder.Inner(name)
+	return &inner{reverse: &reverse{b: b, g: fwd, plan: c.rev.plan}, c: c, have: map[*graph.Value]*graph.Value{}}
+}
+
+// cotangent returns the cotangent of v that the sweep found, zeros without one.
+func (s *inner) cotangent(v *graph.Value) *graph.Value {
+	if g := s.cts[v]; g != nil {
+		return g
+	}
+	return zeros(s.b, v)
+}
+
+// finish sets the outputs of the backward graph and makes it independent of the forward graph.
+func (s *inner) finish(outs ...*graph.Value) {
+	s.b.Return(outs...)
+	dropDead(s.b.G)
+	s.early = s.b.For(s.b.G)
+	s.early.Role = graph.RoleRecompute
+	if len(s.b.G.Nodes) > 0 {
+		s.early.Before = s.b.G.Nodes[0]
+	}
+	for _, n := range slices.Collect(s.b.G.AllNodes()) {
+		for i, v := range n.In {
+			if s.foreign(v) {
+				n.SetIn(i, s.resolve(v))
+			}
+		}
+	}
+	for _, err := range []error{s.b.Err, s.early.Err} {
+		if s.c.Err == nil {
+			s.c.Err = err
+		}
+	}
+}
+
+// foreign reports whether v belongs to the forward graph.
+func (s *inner) foreign(v *graph.Value) bool { return v != nil && v.Graph == s.g }
+
+// resolve returns what stands for the forward value v in the backward graph.
+func (s *inner) resolve(v *graph.Value) *graph.Value {
+	if w, ok := s.have[v]; ok {
+		return w
+	}
+	var w *graph.Value
+	switch {
+	case v.Def == nil && v.Init != nil && !v.IsInput():
+		w = s.early.Const(v.Init)
+	case v.Def == nil || keeps(v.Def):
+		w = s.residual(v)
+	}
+	if w == nil && v.Def != nil {
+		s.copy(v.Def)
+		return s.have[v]
+	}
+	if w == nil && s.c.Err == nil {
+		s.c.Err = fmt.Errorf("the value %q of each iteration is neither kept nor computed again", v.Name)
+	}
+	s.have[v] = w
+	return w
+}
+
+// copy puts a copy of the forward node n, with all it needs, in front of the backward graph.
+func (s *inner) copy(n *graph.Node) {
+	for _, v := range operands(n) {
+		if s.foreign(v) {
+			s.resolve(v)
+		}
+	}
+	c := &graph.Cloner{To: n.Graph.Model, Prefix: s.early.Prefix + "/", Values: s.have, KeepTypes: true}
+	m, err := c.Node(s.b.G, n)
+	if err != nil {
+		if s.early.Err == nil {
+			s.early.Err = err
+		}
+		return
+	}
+	m.Meta.Set(graph.MetaRole, graph.RoleRecompute)
+	if n.Name != "" {
+		m.Meta.Set(graph.MetaFrom, n.Name)
+	}
+	s.early.Put(m)
+}
+
+// keeps reports whether results of n are kept for the backward graph where that is possible rather than computed again:
+// random ones, which would come out different, and those that cost more than moving them through memory.
+func keeps(n *graph.Node) bool {
+	d := op.Of(n)
+	return isRandom(n) || d == nil || d.Facts&(op.Elementwise|op.View|op.ShapeOnly|op.CheapRemat) == 0
+}
+
+// isRandom reports whether n, or a node that it runs, gives other results each time.
+func isRandom(n *graph.Node) bool {
+	if op.Of(n).Has(op.Random) {
+		return true
+	}
+	for _, g := range n.Subgraphs() {
+		if slices.ContainsFunc(slices.Collect(g.AllNodes()), func(m *graph.Node) bool { return op.Of(m).Has(op.Random) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropDead removes the nodes of g, and of the graphs in it, whose results nobody reads.
+func dropDead(g *graph.Graph) {
+	var dead []*graph.Node
+	for _, n := range slices.Backward(g.Nodes) {
+		used := slices.ContainsFunc(n.Out, func(v *graph.Value) bool {
+			return v != nil && slices.ContainsFunc(v.Uses(), func(u graph.Use) bool { return u.Node == nil || !slices.Contains(dead, u.Node) })
+		})
+		if !used {
+			dead = append(dead, n)
+			continue
+		}
+		for _, sub := range n.Subgraphs() {
+			dropDead(sub)
+		}
+	}
+	g.Remove(dead...)
+}
