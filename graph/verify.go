@@ -45,6 +45,12 @@ type VerifyError struct {
 	Value *Value
 	Graph *Graph
 	Msg   string
+	near  string // the lines around Node when the violation was found
+}
+
+// Violation returns a violation by n, with the text of the nodes around it as they are now.
+func Violation(rule int, n *Node, msg string) *VerifyError {
+	return &VerifyError{Rule: rule, Node: n, Graph: n.Graph, Msg: msg, near: surroundings(n)}
 }
 
 // Error says rule, place and violation; below stand the node and two neighbours on either side, in the text syntax.
@@ -60,9 +66,7 @@ func (e *VerifyError) Error() string {
 		fmt.Fprintf(&b, "graph %q: ", e.Graph.Name)
 	}
 	b.WriteString(e.Msg)
-	if e.Node != nil {
-		b.WriteString(surroundings(e.Node))
-	}
+	b.WriteString(e.near)
 	return b.String()
 }
 
@@ -111,6 +115,9 @@ type verifier struct {
 
 func (v *verifier) report(e VerifyError, format string, args ...any) {
 	e.Msg = fmt.Sprintf(format, args...)
+	if e.Node != nil {
+		e.near = surroundings(e.Node)
+	}
 	v.errs = append(v.errs, &e)
 }
 

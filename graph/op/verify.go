@@ -44,7 +44,7 @@ type verifier struct {
 }
 
 func (v *verifier) report(n *graph.Node, rule int, format string, args ...any) {
-	v.errs = append(v.errs, &graph.VerifyError{Rule: rule, Node: n, Graph: n.Graph, Msg: fmt.Sprintf(format, args...)})
+	v.errs = append(v.errs, graph.Violation(rule, n, fmt.Sprintf(format, args...)))
 }
 
 func (v *verifier) graph(g *graph.Graph) {
