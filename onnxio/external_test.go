@@ -114,6 +114,24 @@ func TestExternal(t *testing.T) {
 	}
 }
 
+// TestExternalTraining: training graphs, which are kept as they are, have their data embedded too.
+func TestExternalTraining(t *testing.T) {
+	b := encode(t, `ir_version: 8 graph {} training_info { algorithm { name: "s" initializer { name: "t" dims: 4 data_type: 2 data_location: EXTERNAL external_data { key: "location" value: "w.bin" } } } }`)
+	dir := newFolder(t, map[string]string{"m.onnx": string(b), "w.bin": "0123"})
+	m, c, err := Open(dir.path("m.onnx"), ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if pb := decode(t, m).TrainingInfo[0].Algorithm.Initializer[0]; string(pb.RawData) != "0123" || pb.ExternalData != nil {
+		t.Errorf("got %v", pb)
+	}
+	var same bytes.Buffer
+	if err := (WriteOptions{Dir: string(dir)}).Write(&same, m); err != nil || !bytes.Equal(same.Bytes(), b) {
+		t.Errorf("in the same folder: got %q, %v", same.Bytes(), err)
+	}
+}
+
 // TestExternalStream: a model from a stream finds its data in the base directory.
 func TestExternalStream(t *testing.T) {
 	dir := newFolder(t, map[string]string{"w.bin": "0123"})

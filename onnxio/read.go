@@ -88,6 +88,9 @@ func (r *reader) graph(pb *onnxpb.GraphProto, outer *scope, at int, parent *grap
 	init := func(name string, t *graph.Tensor) {
 		if v := byName[name]; v != nil && v.Init == nil {
 			g.SetInit(v, t)
+			if v.Type.Kind == graph.KindUnknown {
+				v.Type = t.Type()
+			}
 			return
 		}
 		g.AddInit(name, t)

@@ -154,6 +154,11 @@ func (w *writer) model(m *graph.Model) *onnxpb.ModelProto {
 	if g := w.graph(m.Graph, nil, -1); g != src.GetGraph() && (src.GetGraph() != nil || p.fresh || !proto.Equal(g, &onnxpb.GraphProto{})) {
 		p.edit().Graph = g
 	}
+	if o, ok := m.Src.(*origin[*onnxpb.ModelProto]); ok {
+		if list := w.training(o.file, src.GetTrainingInfo()); !same(list, src.GetTrainingInfo()) {
+			p.edit().TrainingInfo = list
+		}
+	}
 	var functions []*onnxpb.FunctionProto
 	for _, f := range m.Functions {
 		functions = append(functions, w.function(f))

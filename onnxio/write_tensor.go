@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"gradtool/graph"
 	"gradtool/onnxio/internal/wire"
@@ -179,6 +180,45 @@ func (w *writer) embed(d *data, pb *onnxpb.TensorProto, where func() string) *on
 	pb = shallow(pb)
 	w.newData(pb, &graph.Tensor{Elem: graph.DataType(pb.GetDataType()), Dims: pb.Dims, Data: d}, where)
 	return pb
+}
+
+// training returns the training graphs of a file, which are kept as they are, apart from external data
+// that cannot stay where they are.
+func (w *writer) training(f *file, list []*onnxpb.TrainingInfoProto) []*onnxpb.TrainingInfoProto {
+	if len(list) == 0 || w.staysExternal(f) {
+		return list
+	}
+	out := slices.Clone(list)
+	for i, t := range list {
+		c := proto.CloneOf(t)
+		if w.embedAll(f, c.ProtoReflect()) {
+			out[i] = c
+		}
+	}
+	return out
+}
+
+// embedAll embeds the external data of every tensor in m and reports whether there were any.
+func (w *writer) embedAll(f *file, m protoreflect.Message) (changed bool) {
+	if pb, ok := m.Interface().(*onnxpb.TensorProto); ok && pb.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
+		what := fmt.Sprintf("training tensor %q", pb.GetName())
+		d := &data{file: f, pb: shallow(pb), what: what}
+		w.newData(pb, &graph.Tensor{Elem: graph.DataType(pb.GetDataType()), Dims: pb.Dims, Data: d}, func() string { return what })
+		return true
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				changed = w.embedAll(f, v.List().Get(i).Message()) || changed
+			}
+		default:
+			changed = w.embedAll(f, v.Message()) || changed
+		}
+		return true
+	})
+	return changed
 }
 
 // A sidecar is the external data file of a model being written.
