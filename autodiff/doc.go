@@ -9,6 +9,7 @@
 //
 // Numeric conventions are those of PyTorch: relu, abs and sign have slope 0 at 0; clip has slope 1 at
 // its bounds; ties of element-wise and reducing max and min share the cotangent evenly; MaxPool and TopK give it to
-// the chosen index; the norm of the zero vector has gradient 0; a^b contributes nothing to b where a = 0;
-// Where passes no NaN from the branch not taken.
+// the chosen index; the norm of the zero vector has gradient 0; a^b contributes nothing to b where a = 0; Where passes no NaN
+// from the branch not taken. Apart from PyTorch's, the square root has slope 0 at 0, so that a norm written out in simple
+// operators has gradient 0 at the zero vector too.
 package autodiff
