@@ -68,7 +68,7 @@ func TestConventions(t *testing.T) {
 			if tt.half {
 				elem = graph.Float16
 			}
-			got, err := gradients(tt.op, tt.attrs, elem, tt.in, tt.ct)
+			got, err := gradientsOf(tt.op, tt.attrs, elem, tt.in, tt.ct)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,8 +81,8 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// gradients returns the gradients of sum ct_i op(in)_i for every operand, zeros where there is none. Clip's bounds are scalars.
-func gradients(name string, attrs []*graph.Attr, elem graph.DataType, in [][]float64, ct []float64) ([]*op.Array, error) {
+// gradientsOf returns the gradients of sum ct_i op(in)_i for every operand, zeros where there is none. Clip's bounds are scalars.
+func gradientsOf(name string, attrs []*graph.Attr, elem graph.DataType, in [][]float64, ct []float64) ([]*op.Array, error) {
 	m := graph.NewModel("convention", op.SampleOpset)
 	g := m.Graph
 	var vals []*graph.Value
