@@ -6,7 +6,7 @@ import (
 
 // sliceVJP: y takes the elements of x at start, start+step, ... along each sliced axis; dx holds g at those and
 // zeros elsewhere. The transpose goes axis by axis: a step of 1 pads with zeros, a reversal reverses, any
-// other step takes from g and one more zero by an inverse index. Where axes or steps are known at run time only,
+// other step puts zeros between. Where axes or steps are known at run time only,
 // elements are scattered to their row-major positions.
 func sliceVJP(c *Ctx) []*graph.Value {
 	x, g := c.X(0), c.Ct(0)
@@ -128,12 +128,73 @@ func (c *Ctx) element(list *graph.Value, i int) *graph.Value {
 	return c.int64s(c.Gather(list, c.Ints(int64(i)), 0))
 }
 
+// unstride puts g back along one axis where Slice took every step-th element. Where the elements behind the axis make
+// short runs, zeros are put between those of g; else an inverse index is faster in ONNX Runtime.
+func (c *Ctx) unstride(g *graph.Value, i, axis int, step int64) *graph.Value {
+	run := graph.Known(1)
+	if axis != -1 {
+		run = graph.Unknown()
+		if s := c.X(0).Type.Shape; s != nil {
+			run = s[(axis+len(s))%len(s)+1:].Size()
+		}
+	}
+	const short = 64
+	if n, ok := run.Int(); ok && n <= short && max(step, -step) <= short {
+		return c.stuffZeros(g, i, axis, step)
+	}
+	return c.inverseIndex(g, i, axis, step)
+}
+
+// stuffZeros puts |step|-1 zeros behind each element of g along an axis, and a border around all.
+func (c *Ctx) stuffZeros(g *graph.Value, i, axis int, step int64) *graph.Value {
+	x, a := c.X(0), []int64{int64(axis)}
+	n, taken, first := c.sizesAt(x, a), c.sizesAt(c.Y(0), a), c.firstTaken(i, axis, step)
+	if step < 0 { // the last taken comes first
+		g = c.Slice(g, c.Ints(-1), c.Ints(-1<<63), c.Ints(a...), c.Ints(-1))
+		first = c.plus(first, c.times(c.minus(taken, c.Ints(1)), c.Ints(step)))
+		first = c.least(first, n) // if none is taken, the step back from it may lead outside
+		step = -step
+	}
+	inner := int64(axis)
+	if axis >= 0 {
+		inner++
+	}
+	apart := c.Unsqueeze(g, inner)
+	zeros := c.Expand(c.Like(g, 0), c.withSize(apart, int(inner), c.Ints(step-1)))
+	length := c.times(taken, c.Ints(step))
+	g = c.Reshape(c.Concat(inner, apart, zeros), c.withSize(g, axis, length))
+	return c.borderOne(g, a[0], first, c.minus(c.minus(n, length), first))
+}
+
+// withSize returns v's shape with another size, a vector of one element, along an axis, possibly negative.
+func (c *Ctx) withSize(v *graph.Value, axis int, size *graph.Value) *graph.Value {
+	if s := v.Type.Shape; s != nil {
+		var out vector
+		for i := range s {
+			if i == (axis+len(s))%len(s) {
+				out.addOne(c, size)
+			} else {
+				out.addDim(c, v, i)
+			}
+		}
+		return out.value(c)
+	}
+	parts := []*graph.Value{size}
+	if axis != 0 {
+		parts = []*graph.Value{c.Op("Shape", []*graph.Value{v}, graph.IntAttr("end", int64(axis))), size}
+	}
+	if axis != -1 {
+		parts = append(parts, c.shapeFrom(v, axis+1))
+	}
+	return c.Concat(0, parts...)
+}
+
 // maxInverse is the longest inverse index that is written as a constant.
 const maxInverse = 4096
 
-// unstride puts g back along one axis where Slice took every step-th element: an inverse index says for every
-// position of x which element of g it holds, the one behind the last, a zero, for those not taken.
-func (c *Ctx) unstride(g *graph.Value, i, axis int, step int64) *graph.Value {
+// inverseIndex takes the elements of g, and for those of x that Slice did not take one more element, a zero, by an
+// index that says for every position of x which.
+func (c *Ctx) inverseIndex(g *graph.Value, i, axis int, step int64) *graph.Value {
 	a := []int64{int64(axis)}
 	n, taken, first := c.sizesAt(c.X(0), a), c.sizesAt(c.Y(0), a), c.firstTaken(i, axis, step)
 	g = c.borderOne(g, int64(axis), c.Ints(0), c.Ints(1))

@@ -13,7 +13,9 @@ func TestShapeArithmetic(t *testing.T) {
 		*op.Builder
 		x *graph.Value // float[N,S,8]
 	}
-	scalar := func(b B, axis int64) *graph.Value { return b.Gather(b.Op("Shape", []*graph.Value{b.x}), b.IntScalar(axis), 0) }
+	scalar := func(b B, axis int64) *graph.Value {
+		return b.Gather(b.Op("Shape", []*graph.Value{b.x}), b.IntScalar(axis), 0)
+	}
 	ops := func(v ...*graph.Value) []*graph.Value { return v }
 	tests := []struct {
 		name  string
