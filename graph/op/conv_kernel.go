@@ -221,22 +221,39 @@ func convolveTransposed[T number](w *window, c convSize, y, weights, x []T) {
 		return
 	}
 	depth := c.inPer * taps
-	rows := max(1, max(minColumns, columnElems/max(depth, 1))/l.width())
-	parallel(c.batch*c.groups, 1, func(lo, hi int) {
-		var col []T
-		for job := lo; job < hi; job++ {
-			g := job % c.groups
-			dst := x[job*c.inPer*in:][:c.inPer*in]
+	columns := max(minColumns, columnElems/depth)
+	images, rows := min(c.batch, max(1, columns/out)), max(1, columns/l.width())
+	if images > 1 {
+		rows = l.rows
+	}
+	blocks := (c.batch + images - 1) / images
+	parallel(c.groups*blocks, 1, func(lo, hi int) {
+		var col, tmp []T
+		for task := lo; task < hi; task++ {
+			g, first := task/blocks, task%blocks*images
+			n := min(images, c.batch-first)
 			wg := newMatrix(weights[g*c.outPer*depth:][:c.outPer*depth], c.outPer, depth)
 			for r0 := 0; r0 < l.rows; r0 += rows {
 				r1 := min(r0+rows, l.rows)
-				n := (r1 - r0) * l.width()
-				src := matrix[T]{y[job*c.outPer*out+r0*l.width():], c.outPer, n, out}
-				col = grow(col, depth*n)
-				gemm(true, false, 1, wg, src, 0, newMatrix(col, depth, n))
-				parallel(c.inPer, grainOf(taps*n), func(lo, hi int) {
-					for ch := lo; ch < hi; ch++ {
-						addColumns(l, dst[ch*in:][:in], r0, r1, col[ch*taps*n:], n)
+				each := (r1 - r0) * l.width()
+				wide := n * each
+				src := matrix[T]{y[(first*c.groups+g)*c.outPer*out+r0*l.width():], c.outPer, each, out}
+				if n > 1 { // small outputs of several images side by side
+					tmp = grow(tmp, c.outPer*wide)
+					for m := range c.outPer {
+						for i := range n {
+							copy(tmp[m*wide+i*out:][:out], y[((first+i)*c.groups+g)*c.outPer*out+m*out:])
+						}
+					}
+					src = newMatrix(tmp, c.outPer, wide)
+				}
+				col = grow(col, depth*wide)
+				gemm(true, false, 1, wg, src, 0, newMatrix(col, depth, wide))
+				parallel(n*c.inPer, grainOf(taps*each), func(lo, hi int) {
+					for job := lo; job < hi; job++ {
+						i, ch := job/c.inPer, job%c.inPer
+						dst := x[(((first+i)*c.groups+g)*c.inPer+ch)*in:][:in]
+						addColumns(l, dst, r0, r1, col[ch*taps*wide+i*each:], wide)
 					}
 				})
 			}

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"runtime"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -17,7 +19,12 @@ func newMatrix[T number](data []T, rows, cols int) matrix[T] {
 	return matrix[T]{data, rows, cols, max(cols, 1)}
 }
 
-func (m matrix[T]) row(i int) []T { return m.data[i*m.stride : i*m.stride+m.cols] }
+func (m matrix[T]) row(i int) []T {
+	if m.cols == 0 {
+		return nil
+	}
+	return m.data[i*m.stride : i*m.stride+m.cols]
+}
 
 // gemm computes c = alpha op(a) op(b) + beta c, where op transposes if asked to.
 func gemm[T number](transA, transB bool, alpha T, a, b matrix[T], beta T, c matrix[T]) {
@@ -28,15 +35,25 @@ func gemm[T number](transA, transB bool, alpha T, a, b matrix[T], beta T, c matr
 	if transA {
 		k = a.rows
 	}
+	if parts := min(runtime.GOMAXPROCS(0), k/minDepthPart); parts > 1 && c.rows*c.cols <= maxSplitResult {
+		gemmSplit(parts, transA, transB, alpha, a, b, beta, c)
+		return
+	}
 	if k > 0 && gemmBLAS(transA, transB, alpha, a, b, beta, c) {
 		return
 	}
+	gemmPlain(transA, transB, alpha, a, b, beta, c)
+}
+
+// gemmPlain is gemm row by row.
+func gemmPlain[T number](transA, transB bool, alpha T, a, b matrix[T], beta T, c matrix[T]) {
 	if transB {
 		b = transposed(b)
 	}
 	if transA {
 		a = transposed(a)
 	}
+	k := a.cols
 	parallel(c.rows, grainOf(k*c.cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			out := c.row(i)
@@ -55,6 +72,50 @@ func gemm[T number](transA, transB bool, alpha T, a, b matrix[T], beta T, c matr
 			}
 		}
 	})
+}
+
+// Products of few rows and columns but many summed elements are split over cores along the sum.
+const (
+	minDepthPart   = 2048
+	maxSplitResult = 1 << 14
+)
+
+// gemmSplit is gemm as a sum of products of equal shares of the summed axis.
+func gemmSplit[T number](parts int, transA, transB bool, alpha T, a, b matrix[T], beta T, c matrix[T]) {
+	k := a.cols
+	if transA {
+		k = a.rows
+	}
+	share := func(m matrix[T], byRow bool, lo, hi int) matrix[T] {
+		if byRow {
+			return matrix[T]{m.data[lo*m.stride:], hi - lo, m.cols, m.stride}
+		}
+		return matrix[T]{m.data[lo:], m.rows, hi - lo, m.stride}
+	}
+	sums := make([]matrix[T], parts)
+	parallel(parts, 1, func(first, last int) {
+		for i := first; i < last; i++ {
+			lo, hi := k*i/parts, k*(i+1)/parts
+			sums[i] = newMatrix(make([]T, c.rows*c.cols), c.rows, c.cols)
+			x, y := share(a, transA, lo, hi), share(b, !transB, lo, hi)
+			if !gemmBLAS(transA, transB, alpha, x, y, 0, sums[i]) {
+				gemmPlain(transA, transB, alpha, x, y, 0, sums[i])
+			}
+		}
+	})
+	for i := range c.rows {
+		out := c.row(i)
+		for j := range out {
+			var sum T
+			for _, s := range sums {
+				sum += s.data[i*s.stride+j]
+			}
+			if beta != 0 {
+				sum += beta * out[j]
+			}
+			out[j] = sum
+		}
+	}
 }
 
 // gemmBLAS is gemm by BLAS kernels, if they fit: for floats, and where the kernels' skipping of products with a zero
