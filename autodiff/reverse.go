@@ -291,7 +291,10 @@ func (r *reverse) node(n *graph.Node) error {
 		c.need[i] = x != nil && r.active[x] && carries(x) && !stopped(n, i)
 	}
 	defer r.enter(n)()
-	cts := rule.VJP(c)
+	cts, err := c.apply(rule)
+	if err != nil {
+		return err
+	}
 	for i, g := range cts {
 		if g == nil || !c.Need(i) { // a rule may give more than is asked for, for operands that are omitted too
 			continue

@@ -64,7 +64,7 @@ func runCheck(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := s.inspect(m); err != nil {
+	if err := inspect(m); err != nil {
 		return err
 	}
 	if s.Bool("symbolic") {

@@ -13,6 +13,7 @@ import (
 	"gradtool/graph"
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
+	"gradtool/graph/pass"
 	"gradtool/internal/suggest"
 	"gradtool/internal/table"
 	"gradtool/internal/term"
@@ -101,17 +102,14 @@ func (s *session) demoGradient(model testmodels.Model) error {
 	}
 	m := model.Build()
 	before := len(m.Graph.Nodes)
-	info, err := prepare(m, nil)
-	if err != nil {
-		return err
-	}
 	spec, err := loss.Parse(model.Loss)
 	if err != nil {
 		return err
 	}
-	res, err := autodiff.Gradient(m, info, autodiff.GradOptions{Loss: &spec})
-	if err != nil {
-		return blocked(err)
+	var res *autodiff.GradResult
+	passes := gradPasses(nil, 0, func(*graph.Model) (autodiff.GradOptions, error) { return autodiff.GradOptions{Loss: &spec}, nil }, &res)
+	if err := s.runPasses(m, passes[:len(passes)-1]); err != nil { // the evaluator wants the newest form of each operator
+		return err
 	}
 	feed := model.Feed()
 	machine, err := interp.New(m, interp.Options{Wide: true})
@@ -127,7 +125,7 @@ func (s *session) demoGradient(model testmodels.Model) error {
 	if err != nil {
 		return err
 	}
-	if err := setOpset(m, 0); err != nil {
+	if err := s.runPasses(m, []pass.Pass{opsetPass(0)}); err != nil {
 		return err
 	}
 	if err := s.saveModel(out, m); err != nil {

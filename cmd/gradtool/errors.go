@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -75,8 +76,7 @@ func internalError(verb string, cause any) error {
 	if verb != "" {
 		where = " in " + verb
 	}
-	return hint(fmt.Errorf("internal error%s: %v", where, cause),
-		"this is a bug in gradtool: please report it with the command line and, if you can, the model; GRADTOOL_DEBUG=1 shows where it happened")
+	return hint(fmt.Errorf("internal error%s: %v", where, cause), "%s", reportBug)
 }
 
 // exitCode returns the code that err ends the program with.
@@ -126,7 +126,7 @@ func (p *process) printError(err error) {
 	}
 	prefix := "gradtool: " + paint.Red("error:") + " "
 	if len(text) == 1 {
-		fmt.Fprintln(p.stderr, prefix+strings.ReplaceAll(text[0], "\n", "\n  "))
+		fmt.Fprintln(p.stderr, prefix+text[0])
 	} else {
 		fmt.Fprintf(p.stderr, "%s%d problems\n", prefix, len(text))
 		for i, t := range text {
@@ -137,6 +137,7 @@ func (p *process) printError(err error) {
 			fmt.Fprintln(p.stderr, "  "+strings.ReplaceAll(t, "\n", "\n    "))
 		}
 	}
+	slices.Reverse(hints) // the one given first stands inside
 	var c *codeError
 	if errors.As(err, &c) && c.code == codeUsage {
 		help := "gradtool --help"

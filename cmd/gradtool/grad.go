@@ -10,6 +10,8 @@ import (
 
 	"gradtool/autodiff"
 	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/graph/op/schema"
 )
 
 func gradVerb() verb {
@@ -48,12 +50,12 @@ func runGrad(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := s.inspect(m); err != nil {
+	if err := inspect(m); err != nil {
 		return err
 	}
 	before := len(m.Graph.Nodes)
-	res, err := s.appendGradient(m)
-	if err != nil {
+	var res *autodiff.GradResult
+	if err := s.runPasses(m, gradPasses(callsOffPath(m), s.Int64("opset"), s.gradOptions, &res)); err != nil {
 		return err
 	}
 	if err := s.saveModel(out, m); err != nil {
@@ -71,11 +73,15 @@ func blocked(err error) error {
 	}
 	var ops []string
 	for _, x := range b.Blockers {
-		if !slices.Contains(ops, x.Node.Op) {
-			ops = append(ops, x.Node.Op)
+		k := op.KeyOf(x.Node)
+		listed := op.Lookup(k) != nil || k.Domain == "" && schema.Versions("", k.Name) != nil
+		if listed && !slices.Contains(ops, k.String()) {
+			ops = append(ops, k.String())
 		}
 	}
-	err = hint(err, "see what has a derivative with \"gradtool ops %s\"", strings.Join(ops, " "))
+	if len(ops) > 0 {
+		err = hint(err, "\"gradtool ops %s\" tells more, \"gradtool ops --grad\" what has a derivative", strings.Join(ops, " "))
+	}
 	return hint(err, "choose other outputs with --of, or leave out what leads there with --wrt or --freeze")
 }
 

@@ -143,7 +143,7 @@ func TestErrorText(t *testing.T) {
 		{errors.New("one"), "gradtool: error: one\n", 1},
 		{errors.Join(errors.New("one"), errors.New("two\nlines")), "gradtool: error: 2 problems\n  one\n  two\n    lines\n", 1},
 		{badModel(errors.Join(errors.New("one"), errors.New("two"))), "gradtool: error: 2 problems\n  one\n  two\n", 4},
-		{hint(hint(errors.New("one"), "first"), "second"), "gradtool: error: one\ngradtool: hint: second\ngradtool: hint: first\n", 1},
+		{hint(hint(errors.New("one"), "first"), "second"), "gradtool: error: one\ngradtool: hint: first\ngradtool: hint: second\n", 1},
 		{differencesf("1 of 2"), "gradtool: error: 1 of 2\n", 3},
 		{&os.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}, "gradtool: error: x: cannot open: no such file or directory\n", 1},
 		{syscall.EPIPE, "", codePipe},

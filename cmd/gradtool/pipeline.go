@@ -5,34 +5,138 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"gradtool/autodiff"
 	"gradtool/graph"
 	"gradtool/graph/op"
+	"gradtool/graph/pass"
 	"gradtool/onnxio"
+	"gradtool/prune"
 )
 
 // passFlags show what the passes of a stage do.
-func passFlags() []cli.Flag { return nil }
-
-// appendGradient runs the passes of grad on a model that was just read.
-func (s *session) appendGradient(m *graph.Model) (*autodiff.GradResult, error) {
-	info, err := prepare(m, callsOffPath(m))
-	if err != nil {
-		return nil, err
+func passFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "print-after", Usage: "print the model as text on standard error after a `PASS`, or all, or changed"},
+		&cli.StringFlag{Name: "dump-passes", Usage: "write the model as text to `DIR` after each pass"},
+		&cli.BoolFlag{Name: "time-passes", DisableDefaultText: true, Usage: "print what each pass took"},
+		&cli.BoolFlag{Name: "no-verify", DisableDefaultText: true, Usage: "skip the verifier after each pass, for time measurements"},
 	}
-	opt, err := s.gradOptions(m)
-	if err != nil {
-		return nil, err
-	}
-	res, err := autodiff.Gradient(m, info, opt)
-	if err != nil {
-		return nil, blocked(err)
-	}
-	return res, setOpset(m, s.Int64("opset"))
 }
+
+// order says which pass must come before which, and why.
+func order() []pass.Constraint {
+	return append(pass.Order(),
+		pass.Constraint{Before: "infer", After: "grad", Why: "rules ask for types and shapes, and cover the newest form of each operator"},
+		pass.Constraint{Before: "grad", After: "opset", Why: "the operators of the gradient take part in choosing the opset"},
+		pass.Constraint{Before: "grad", After: "prune", Why: "an intermediate value that nothing read may be what the gradient needs"},
+	)
+}
+
+// gradPasses are the passes of grad. options is asked once types are known; the result is put in res.
+func gradPasses(keep func(*graph.Function) bool, version int64, options func(*graph.Model) (autodiff.GradOptions, error), res **autodiff.GradResult) []pass.Pass {
+	return []pass.Pass{
+		pass.Sort(), pass.Inline(keep), pass.Upgrade(), pass.Infer(),
+		{
+			Name: "grad", Doc: "append the gradient", Required: true,
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				info, err := c.Info(m)
+				if err != nil {
+					return false, err
+				}
+				opt, err := options(m)
+				if err != nil {
+					return false, err
+				}
+				*res, err = autodiff.Gradient(m, info, opt)
+				return true, blocked(err)
+			},
+		},
+		opsetPass(version),
+	}
+}
+
+// opsetPass lowers a model to the opset, or for 0 to the lowest that it can have.
+func opsetPass(version int64) pass.Pass {
+	return pass.Pass{
+		Name: "opset", Doc: "bring operators into the form of the lowest opset that has them all, or of the one asked for", Required: true,
+		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+			before := m.Opset("")
+			err := setOpset(m, version)
+			c.Note("opset %d to %d", before, m.Opset(""))
+			return true, err
+		},
+	}
+}
+
+// prunePass removes what the outputs do not need.
+func prunePass(st *prune.Stats) pass.Pass {
+	return pass.Pass{
+		Name: "prune", Doc: "remove dead nodes, identities, unused initializers and functions",
+		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+			*st = prune.Run(m)
+			return st.Changed(), nil
+		},
+	}
+}
+
+// runPasses runs passes over m as the flags say. A pass that is at fault itself, by a panic or an invalid result, is named and
+// the error asks for a report; other errors speak for themselves.
+func (s *session) runPasses(m *graph.Model, passes []pass.Pass) error {
+	mg, err := pass.New(passes, order(), pass.Options{
+		NoVerify: s.Bool("no-verify"), PrintAfter: s.String("print-after"), DumpDir: s.String("dump-passes"), Log: s.stderr,
+	})
+	if err != nil {
+		return usagef("%v", err)
+	}
+	r, err := mg.Run(m)
+	if s.Bool("time-passes") {
+		if werr := r.WriteTimes(s.stderr); err == nil {
+			err = werr
+		}
+	}
+	if n := len(r.Prior); n > 0 {
+		s.verbosef("the input violates the ONNX standard in %s; whatever can be is done all the same", count(n, "place"))
+	}
+	for _, st := range r.Stats {
+		for _, note := range st.Notes {
+			s.verbosef("%s: %s", st.Name, note)
+		}
+	}
+	return s.passError(err)
+}
+
+func (s *session) passError(err error) error {
+	var pe *pass.Error
+	if !errors.As(err, &pe) {
+		return err
+	}
+	var panicked *pass.PanicError
+	var rule *autodiff.RuleError
+	var invalid *graph.VerifyError
+	var stack []byte
+	switch {
+	case errors.As(err, &panicked):
+		stack = panicked.Stack
+	case errors.As(err, &rule):
+		stack = rule.Stack
+	case errors.As(err, &invalid):
+	case slices.Contains([]string{"sort", "inline", "upgrade", "infer"}, pe.Pass):
+		return badModel(pe.Err)
+	default:
+		return pe.Err
+	}
+	if s.getenv("GRADTOOL_DEBUG") != "" {
+		fmt.Fprintf(s.stderr, "%s", stack)
+	}
+	return hint(err, "%s", reportBug)
+}
+
+// reportBug is the advice for errors that are gradtool's own.
+const reportBug = "this is a bug in gradtool: please report it with the command line and, if you can, the model; GRADTOOL_DEBUG=1 shows where it happened"
 
 // setOpset lowers m to the opset, or for 0 to the lowest that it can have.
 func setOpset(m *graph.Model, version int64) error {
@@ -53,20 +157,27 @@ func setOpset(m *graph.Model, version int64) error {
 	return err
 }
 
-// modelWriter returns the function that writes m to a file or stream. Where the output is a file beside
-// m's external data, those stay there.
-func (s *session) modelWriter(t target, m *graph.Model) func(io.Writer) error {
+// saveModel writes m to the target. Where that is a file beside m's external data, those stay there.
+func (s *session) saveModel(t target, m *graph.Model) error {
 	var o onnxio.WriteOptions
 	if t.path != "-" {
 		o.Dir = filepath.Dir(t.path)
 	}
-	return func(w io.Writer) error { return o.Write(w, m) }
+	return s.save(t, func(w io.Writer) error { return o.Write(w, m) })
 }
 
-// saveModel verifies m and writes it to the target.
-func (s *session) saveModel(t target, m *graph.Model) error {
-	if err := s.verify(m); err != nil {
-		return err
+// inspect refuses a model that reads values which nothing defines. Other violations of the standard, which public
+// models have many of, are no reason to: passes are only blamed for those that the input does not have.
+func inspect(m *graph.Model) error {
+	const ruleScope = 3 // of graph.Verify: what is read is defined
+	var undefined []error
+	if err := graph.Verify(m); err != nil {
+		for _, e := range problems(err) {
+			var v *graph.VerifyError
+			if errors.As(e, &v) && v.Rule == ruleScope {
+				undefined = append(undefined, e)
+			}
+		}
 	}
-	return s.save(t, s.modelWriter(t, m))
+	return badModel(joinErrors(undefined))
 }

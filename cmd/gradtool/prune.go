@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gradtool/graph/pass"
 	"gradtool/prune"
 )
 
@@ -37,11 +38,14 @@ func runPrune(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := s.inspect(m); err != nil {
+	if err := inspect(m); err != nil {
 		return err
 	}
 	before := len(m.Graph.Nodes)
-	st := prune.Run(m)
+	var st prune.Stats
+	if err := s.runPasses(m, []pass.Pass{prunePass(&st)}); err != nil {
+		return err
+	}
 	if err := s.saveModel(out, m); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func runRun(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := s.inspect(m); err != nil {
+	if err := inspect(m); err != nil {
 		return err
 	}
 	e, err := s.engine()

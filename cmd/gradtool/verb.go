@@ -40,6 +40,7 @@ func verbs() []verb {
 		showVerb(),
 		vizVerb(),
 		opsVerb(),
+		passesVerb(),
 		runVerb(),
 		checkVerb(),
 		demoVerb(),
@@ -57,7 +58,6 @@ type session struct {
 	verbose bool
 	paint   term.Painter // for standard error
 	report  *report
-	known   map[string]bool // violations that the input model has
 }
 
 // commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.

@@ -37,7 +37,8 @@ type Error struct{ Problems []string }
 func (e *Error) Error() string { return strings.Join(e.Problems, "\n") }
 
 // Select returns the names that some pattern selects, in the order of Names, then of Exact. Every pattern must
-// select something: an *Error lists all that don't, with the names that may have been meant.
+// select something, but for a keyword beside other patterns: an *Error lists all that don't, with the names that may
+// have been meant.
 func (s Selector) Select(patterns []string) ([]string, error) {
 	chosen := map[string]bool{}
 	var problems []string
@@ -56,17 +57,20 @@ func (s Selector) Select(patterns []string) ([]string, error) {
 				switch {
 				case err != nil:
 					problems = append(problems, err.Error())
-				case len(more) == 0:
+				case len(more) == 0 && !s.isKeyword(part):
 					problems = append(problems, s.nothing(part))
 				}
 				found = append(found, more...)
 			}
-		} else if err == nil && len(found) == 0 {
+		} else if err == nil && len(found) == 0 && !s.isKeyword(p) {
 			problems = append(problems, s.nothing(p))
 		}
 		for _, n := range found {
 			chosen[n] = true
 		}
+	}
+	if len(problems) == 0 && len(chosen) == 0 && len(patterns) > 0 {
+		problems = append(problems, "there are no "+strings.Join(patterns, " and no "))
 	}
 	if len(problems) > 0 {
 		return nil, &Error{problems}
@@ -87,6 +91,10 @@ func (s Selector) keywordNames() []string {
 		out = append(out, k.Names...)
 	}
 	return out
+}
+
+func (s Selector) isKeyword(p string) bool {
+	return slices.ContainsFunc(s.Keywords, func(k Keyword) bool { return k.Word == p })
 }
 
 // expand replaces @file patterns by the lines of the files.
@@ -116,9 +124,6 @@ func (s Selector) expand(patterns []string) ([]string, error) {
 func (s Selector) match(p string) ([]string, error) {
 	for _, k := range s.Keywords {
 		if k.Word == p {
-			if len(k.Names) == 0 {
-				return nil, fmt.Errorf("the model has no %s", p)
-			}
 			return k.Names, nil
 		}
 	}

@@ -39,6 +39,8 @@ func TestSelect(t *testing.T) {
 		{[]string{"@list"}, []string{"fc1.weight", "fc1.bias", "fc2.weight"}},
 		{[]string{"@odd"}, []string{"@odd"}},
 		{[]string{"hidden", "x"}, []string{"x", "hidden"}},
+		{[]string{"none", "x"}, []string{"x"}},
+		{[]string{"none,x"}, []string{"x"}},
 		{nil, nil},
 	} {
 		got, err := testSelector().Select(c.patterns)
@@ -58,7 +60,7 @@ func TestSelectErrors(t *testing.T) {
 		{[]string{"x,fc1.wieght"}, `no value matches "fc1.wieght"`},
 		{[]string{"hid*"}, `did you mean "hidden"`},
 		{[]string{"re:("}, "missing closing"},
-		{[]string{"none"}, "the model has no none"},
+		{[]string{"none"}, "there are no none"},
 		{[]string{"@missing"}, "file does not exist"},
 	} {
 		_, err := testSelector().Select(c.patterns)
