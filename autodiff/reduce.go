@@ -117,15 +117,24 @@ func reduceMeanVJP(c *Ctx, x, y, g *graph.Value) *graph.Value {
 // perElementOf returns size(y)/size(x) as a scalar of x's type.
 func perElementOf(c *Ctx, x, y *graph.Value) *graph.Value { return sizeRatio(c, y, x, x.Type.Elem) }
 
-// sizeRatio returns size(a)/size(b) as a scalar. Sizes do not fit a float16, so run time divides in float64.
+// sizeRatio returns size(a)/size(b) as a scalar. Run time divides in float where elem is narrower, which many sizes do not fit.
 func sizeRatio(c *Ctx, a, b *graph.Value, elem graph.DataType) *graph.Value {
 	n, okA := a.Type.Shape.Size().Int()
 	m, okB := b.Type.Shape.Size().Int()
 	if okA && okB {
 		return c.Scalar(elem, float64(n)/float64(max(m, 1)))
 	}
-	size := func(v *graph.Value) *graph.Value { return c.Cast(c.Unary("Size", v), graph.Double) }
-	return c.Cast(c.Div(size(a), size(b)), elem)
+	work := elem
+	if work != graph.Double {
+		work = graph.Float
+	}
+	size := func(v *graph.Value, n int64, known bool) *graph.Value {
+		if known {
+			return c.Scalar(work, float64(n))
+		}
+		return c.Cast(c.Unary("Size", v), work)
+	}
+	return c.Cast(c.Div(size(a, n, okA), size(b, m, okB)), elem)
 }
 
 func reduceExtremeVJP(c *Ctx, x, y, g *graph.Value) *graph.Value {
