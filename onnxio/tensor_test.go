@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -281,5 +282,61 @@ func TestDatum(t *testing.T) {
 	}
 	if _, err := ParseDatum([]byte("text"), "in", graph.Type{Kind: graph.KindTensor}); err == nil {
 		t.Error("text is a tensor")
+	}
+}
+
+// FuzzDatum: no input panics as a value of any kind, and what can be read can be written.
+func FuzzDatum(f *testing.F) {
+	f.Add([]byte("\x08\x02\x10\x01\x22\x08\x00\x00\x80\x3f\x00\x00\x00\x40"), uint8(graph.KindTensor))
+	f.Add([]byte("\x10\x01\x1a\x04\x10\x01\x4a\x00"), uint8(graph.KindSequence))
+	f.Add([]byte("\x10\x07\x18\x05\x2a\x06\x10\x01\x1a\x02\x10\x01"), uint8(graph.KindMap))
+	f.Fuzz(func(t *testing.T, in []byte, kind uint8) {
+		typ := graph.Type{Kind: graph.Kind(kind % uint8(graph.KindOpaque))}
+		d, err := ParseDatum(in, "in", typ)
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if WriteDatum(&b, d) != nil {
+			return // malformed data
+		}
+		again, err := ParseDatum(b.Bytes(), "in", graph.Type{Kind: d.Kind})
+		if err != nil || dumpDatum(again) != dumpDatum(d) {
+			t.Fatalf("got %s, %v, want %s", dumpDatum(again), err, dumpDatum(d))
+		}
+	})
+}
+
+// TestHeap: weights are not loaded, neither by reading nor by writing, changed or not.
+func TestHeap(t *testing.T) {
+	const size = 64 << 20
+	m := graph.NewModel("g", 18)
+	x := m.Graph.AddInit("w", &graph.Tensor{Elem: graph.Uint8, Dims: []int64{size}, Data: graph.Bytes(make([]byte, size))})
+	m.Graph.AddOutput(x)
+	path := filepath.Join(t.TempDir(), "m.onnx")
+	if err := WriteFile(path, m); err != nil {
+		t.Fatal(err)
+	}
+	m = nil
+	allocated := func() uint64 {
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return s.TotalAlloc
+	}
+	before := allocated()
+	m, c, err := Open(path, ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	m.Graph.Inits[0].Name = "renamed"
+	m.Graph.Inits[0].Init.Dims = []int64{size / 2, 2}
+	for _, o := range []WriteOptions{{}, {External: true}} {
+		if err := o.WriteFile(path+".new", m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := allocated() - before; got > size/32 {
+		t.Errorf("%d bytes allocated for a model of %d", got, size)
 	}
 }

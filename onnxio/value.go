@@ -95,7 +95,7 @@ func parseDatum(b []byte, name, dir string, t graph.Type) (*Datum, error) {
 		if err := read(m); err != nil {
 			return nil, err
 		}
-		return f.sparseDatum(m), nil
+		return f.sparseDatum(m)
 	}
 	m := new(onnxpb.TensorProto)
 	err := read(m)
@@ -120,9 +120,12 @@ func (f *file) tensorDatum(pb *onnxpb.TensorProto) *Datum {
 	return &Datum{Kind: graph.KindTensor, Name: t.Name, Tensor: t}
 }
 
-func (f *file) sparseDatum(pb *onnxpb.SparseTensorProto) *Datum {
+func (f *file) sparseDatum(pb *onnxpb.SparseTensorProto) (*Datum, error) {
+	if pb.Values == nil || pb.Indices == nil {
+		return nil, &FormatError{File: f.name, Offset: -1, Msg: "a sparse tensor without values or indices"}
+	}
 	r := &reader{file: f}
-	return &Datum{Kind: graph.KindSparse, Name: pb.GetValues().GetName(), Sparse: r.sparse(pb, "sparse tensor")}
+	return &Datum{Kind: graph.KindSparse, Name: pb.Values.GetName(), Sparse: r.sparse(pb, "sparse tensor")}, nil
 }
 
 func (f *file) sequence(pb *onnxpb.SequenceProto) (*Datum, error) {
@@ -130,12 +133,14 @@ func (f *file) sequence(pb *onnxpb.SequenceProto) (*Datum, error) {
 	for _, t := range pb.TensorValues {
 		d.Items = append(d.Items, f.tensorDatum(t))
 	}
-	for _, t := range pb.SparseTensorValues {
-		d.Items = append(d.Items, f.sparseDatum(t))
-	}
 	add := func(item *Datum, err error) error {
 		d.Items = append(d.Items, item)
 		return err
+	}
+	for _, t := range pb.SparseTensorValues {
+		if err := add(f.sparseDatum(t)); err != nil {
+			return nil, err
+		}
 	}
 	for _, s := range pb.SequenceValues {
 		if err := add(f.sequence(s)); err != nil {
@@ -163,7 +168,7 @@ func (f *file) optional(pb *onnxpb.OptionalProto) (*Datum, error) {
 	case pb.TensorValue != nil:
 		item = f.tensorDatum(pb.TensorValue)
 	case pb.SparseTensorValue != nil:
-		item = f.sparseDatum(pb.SparseTensorValue)
+		item, err = f.sparseDatum(pb.SparseTensorValue)
 	case pb.SequenceValue != nil:
 		item, err = f.sequence(pb.SequenceValue)
 	case pb.MapValue != nil:
@@ -173,8 +178,11 @@ func (f *file) optional(pb *onnxpb.OptionalProto) (*Datum, error) {
 	default:
 		return d, nil
 	}
+	if err != nil {
+		return nil, err
+	}
 	d.Items = []*Datum{item}
-	return d, err
+	return d, nil
 }
 
 func (f *file) mapping(pb *onnxpb.MapProto) (*Datum, error) {
@@ -195,11 +203,14 @@ func (f *file) mapping(pb *onnxpb.MapProto) (*Datum, error) {
 	default:
 		return nil, &FormatError{File: f.name, Offset: -1, Msg: fmt.Sprintf("map %q has keys of type %d", d.Name, pb.GetKeyType())}
 	}
-	values, err := f.sequence(pb.GetValues())
-	if err != nil {
-		return nil, err
+	if pb.Values != nil {
+		values, err := f.sequence(pb.Values)
+		if err != nil {
+			return nil, err
+		}
+		d.Items = values.Items
 	}
-	if d.Items = values.Items; int64(len(d.Items)) != d.Keys.Dims[0] {
+	if int64(len(d.Items)) != d.Keys.Dims[0] {
 		return nil, &FormatError{File: f.name, Offset: -1, Msg: fmt.Sprintf("map %q has %d keys and %d values", d.Name, d.Keys.Dims[0], len(d.Items))}
 	}
 	return d, nil
