@@ -72,6 +72,10 @@ func TestShapeArithmetic(t *testing.T) {
 		{"axes of size one squeezed", func(b B) *graph.Value {
 			return b.Squeeze(b.Op("Gather", ops(b.x, b.Ints(-1)), graph.IntAttr("axis", 1)), 1)
 		}, "[N,8]"},
+		{"positions in a tensor of ones", func(b B) *graph.Value {
+			ones := b.Full(b.Unsqueeze(scalar(b, 1), 0), graph.Int64, 1)
+			return b.Squeeze(b.Transpose(b.Op("NonZero", ops(ones)), 1, 0), 1)
+		}, "[S]"},
 		{"uneven parts", func(b B) *graph.Value {
 			return b.Node("Split", ops(b.x), 2, graph.IntAttr("axis", 1), graph.IntAttr("num_outputs", 2)).Out[1]
 		}, "[N,S - floor((S + 1)/2),8]"},

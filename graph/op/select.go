@@ -194,11 +194,34 @@ func inferNonZero(c *InferCtx) error {
 	if s := c.Shape(0); s != nil {
 		rows = graph.Known(int64(len(s)))
 	}
-	c.Set(0, graph.Int64, graph.Shape{rows, graph.Unknown()})
+	count := graph.Unknown()
 	if a := c.Const(0); a != nil {
-		c.Set(0, graph.Int64, graph.Shape{rows, graph.Known(int64(len(nonZeros(a))))})
+		count = graph.Known(int64(len(nonZeros(a))))
+	} else if all, ok := filled(c.Node.In[0]); ok {
+		count = graph.Known(0)
+		if all {
+			count = c.Shape(0).Size()
+		}
 	}
+	c.Set(0, graph.Int64, graph.Shape{rows, count})
 	return nil
+}
+
+// filled reports whether v is filled with one constant, and whether that is not zero. Exporters write a range as
+// the positions in a tensor of ones.
+func filled(v *graph.Value) (nonZero, ok bool) {
+	if v.Def == nil || !v.Def.Is("ConstantOfShape") {
+		return false, false
+	}
+	attr := v.Def.Attr("value")
+	if attr == nil || attr.T == nil {
+		return false, true
+	}
+	a, err := FromTensor(attr.T, false)
+	if err != nil || a.Len() != 1 {
+		return false, false
+	}
+	return len(nonZeros(a)) == 1, true
 }
 
 // nonZeros returns the positions of the elements that are not zero (NaN is not), false or empty.
