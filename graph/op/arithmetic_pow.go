@@ -48,8 +48,19 @@ func evalPow(c *EvalCtx) error {
 	case a.IsFloat() || a.I64 != nil && b.IsFloat():
 		p.each(workTwice, func(o, n int, at []int) {
 			i, j := at[0], at[1]
+			if !p.advances(1) && p.advances(0) {
+				f := powBy(b.Float(j))
+				switch {
+				case y.F32 != nil:
+					powRun(y.F32[o:o+n], a.F32[i:i+n], f)
+					return
+				case y.F64 != nil:
+					powRun(y.F64[o:o+n], a.F64[i:i+n], f)
+					return
+				}
+			}
 			for k := range n {
-				z := pow(a.Float(i), b.Float(j))
+				z := math.Pow(a.Float(i), b.Float(j))
 				if y.I64 != nil {
 					y.I64[o+k] = int64(z)
 				} else {
@@ -70,15 +81,27 @@ func evalPow(c *EvalCtx) error {
 	return nil
 }
 
-// pow is x^y with the common exponents done by multiplication.
-func pow(x, y float64) float64 {
+// powBy returns the function x^y of x, for common exponents by multiplication.
+func powBy(y float64) func(float64) float64 {
 	switch y {
+	case 0:
+		return func(float64) float64 { return 1 }
+	case 1:
+		return func(x float64) float64 { return x }
 	case 2:
-		return x * x
+		return func(x float64) float64 { return x * x }
 	case 3:
-		return x * x * x
+		return func(x float64) float64 { return x * x * x }
+	case -1:
+		return func(x float64) float64 { return 1 / x }
 	}
-	return math.Pow(x, y)
+	return func(x float64) float64 { return math.Pow(x, y) }
+}
+
+func powRun[T float](out, x []T, f func(float64) float64) {
+	for i := range out {
+		out[i] = T(f(float64(x[i])))
+	}
 }
 
 // powInt is a^b with wrapping; a negative exponent truncates the exact quotient, 1/0 giving 0.

@@ -7,6 +7,7 @@ type foldFn struct {
 	float func(acc []float64, x float64, i int) // takes element x into acc[i]
 	ints  func(a, b int64, unsigned bool) int64 // nil: integers are not allowed
 	mean  bool                                  // divide by the number of operands at the end
+	pair  binaryFn                              // the same for two operands, faster; may lack kernels
 }
 
 // variadicDef defines an element-wise operator of one or more operands.
@@ -34,6 +35,14 @@ func (fn foldFn) eval(c *EvalCtx) error {
 	p, err := newBroadcast(shapes...)
 	if err != nil {
 		return err
+	}
+	if len(c.In) == 2 && fn.pair.f32 != nil {
+		y, err := zip(c.In[0], c.In[1], workCheap, fn.pair)
+		if err != nil {
+			return err
+		}
+		c.Set(0, y)
+		return nil
 	}
 	y := c.In[0].NewLike(p.shape)
 	switch {
@@ -94,6 +103,16 @@ func (fn foldFn) integers(c *EvalCtx, p *broadcast, y *Array) {
 		}
 	})
 }
+
+// pairOf makes the kernels of two operands from element functions.
+func pairOf(f32 func(a, b float32) float32, f64 func(a, b float64) float64, ints func(a, b int64, unsigned bool) int64) binaryFn {
+	return binaryFn{runOf(f32), runOf(f64), bySign(func(a, b int64) int64 { return ints(a, b, false) },
+		func(a, b uint64) uint64 { return uint64(ints(int64(a), int64(b), true)) })}
+}
+
+func larger[T float](a, b T) T { return max(a, b) }
+
+func smaller[T float](a, b T) T { return min(a, b) }
 
 func sumInto(acc []float64, x float64, i int) { acc[i] += x }
 
