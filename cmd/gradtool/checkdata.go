@@ -114,21 +114,21 @@ func datasetDirs(dir string) ([]string, error) {
 // readDataset reads the values of one folder.
 func readDataset(m *graph.Model, dir string) (dataset, error) {
 	set := dataset{dir: dir}
-	kinds := func(list []*graph.Value) func(int) graph.Kind {
-		return func(i int) graph.Kind {
+	types := func(list []*graph.Value) func(int) graph.Type {
+		return func(i int) graph.Type {
 			if i < len(list) {
-				return list[i].Type.Kind
+				return list[i].Type
 			}
-			return graph.KindTensor
+			return graph.Type{}
 		}
 	}
-	tensor := func(int) graph.Kind { return graph.KindTensor }
+	tensor := func(int) graph.Type { return graph.Type{Kind: graph.KindTensor} }
 	for _, part := range []struct {
 		prefix string
-		kind   func(int) graph.Kind
+		typ    func(int) graph.Type
 		to     *[]named
 	}{
-		{"input", kinds(m.Graph.Inputs), &set.inputs}, {"output", kinds(m.Graph.Outputs), &set.outputs},
+		{"input", types(m.Graph.Inputs), &set.inputs}, {"output", types(m.Graph.Outputs), &set.outputs},
 		{"cotangent", tensor, &set.cotangents}, {"grad", tensor, &set.grads},
 	} {
 		for i := 0; ; i++ {
@@ -136,7 +136,7 @@ func readDataset(m *graph.Model, dir string) (dataset, error) {
 			if !fileExists(path) {
 				break
 			}
-			x, err := readProto(path, part.kind(i))
+			x, err := readProto(path, part.typ(i))
 			if err != nil {
 				return set, err
 			}

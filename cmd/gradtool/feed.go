@@ -156,11 +156,11 @@ func readValues(path string, v *graph.Value) ([]named, error) {
 		}
 		return list, err
 	case ".pb":
-		kind := graph.KindTensor
+		t := graph.Type{}
 		if v != nil {
-			kind = v.Type.Kind
+			t = v.Type
 		}
-		x, err := readProto(path, kind)
+		x, err := readProto(path, t)
 		return []named{x}, err
 	}
 	return nil, usagef("--in: %s: want a .pb, .npy or .npz file or a folder", path)
@@ -177,7 +177,7 @@ func readDir(m *graph.Model, dir string) ([]*op.Array, error) {
 		if i >= len(m.Graph.Inputs) {
 			return nil, fmt.Errorf("%s: the model has only %s", path, count(len(m.Graph.Inputs), "input"))
 		}
-		x, err := readProto(path, m.Graph.Inputs[i].Type.Kind)
+		x, err := readProto(path, m.Graph.Inputs[i].Type)
 		if err != nil {
 			return nil, err
 		}

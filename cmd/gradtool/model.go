@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -13,12 +14,14 @@ import (
 	"gradtool/graph/op"
 	"gradtool/internal/term"
 	"gradtool/onnxio"
+	"gradtool/onnxio/onnxgo"
 )
 
 // inputFlags are the flags of verbs that read a model.
 func inputFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "base-dir", Usage: "look for external data in `DIR`, not beside the model (for a piped model: not in the current folder)"},
+		&cli.StringFlag{Name: "importer", Value: "native", DefaultText: "native", Usage: "read with gradtool's own decoder or with the library onnx-go, whose losses are listed: `native|onnx-go`"},
 	}
 }
 
@@ -46,6 +49,13 @@ func (s *session) readModel() (*graph.Model, io.Closer, error) {
 }
 
 func (s *session) openModel(path string) (*graph.Model, io.Closer, error) {
+	switch name := s.String("importer"); name {
+	case "native":
+	case "onnx-go":
+		return s.importOnnxGo(path)
+	default:
+		return nil, nil, usagef("--importer %q: want native or onnx-go", name)
+	}
 	opt := onnxio.ReadOptions{BaseDir: s.String("base-dir"), Warn: func(msg string) { s.notef("%s", msg) }}
 	var m *graph.Model
 	var c io.Closer
@@ -64,6 +74,32 @@ func (s *session) openModel(path string) (*graph.Model, io.Closer, error) {
 		return nil, nil, badModel(err)
 	}
 	return m, c, nil
+}
+
+// importOnnxGo reads a model with the library onnx-go and says what that loses.
+func (s *session) importOnnxGo(path string) (*graph.Model, io.Closer, error) {
+	var raw []byte
+	var err error
+	if path == "-" {
+		raw, err = io.ReadAll(s.stdin)
+	} else {
+		raw, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, loss, err := onnxgo.Decode(raw, onnxgo.Options{})
+	if err != nil {
+		return nil, nil, badModel(fmt.Errorf("onnx-go cannot decode %s: %w", path, err))
+	}
+	m.File = path
+	if text := loss.String(); text != "" {
+		s.notef("onnx-go did not pass on\n%s", text)
+	}
+	if err := m.Graph.Sort(); err != nil {
+		return nil, nil, badModel(err)
+	}
+	return m, io.NopCloser(nil), nil
 }
 
 // readError gives errors of reading a model their exit code: a file that is not there is a failure, one that

@@ -8,12 +8,12 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
-	"google.golang.org/protobuf/proto"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/internal/npz"
 	"gradtool/internal/table"
+	"gradtool/onnxio"
 )
 
 func runVerb() verb {
@@ -115,15 +115,7 @@ func (s *session) saveOutputs(m *graph.Model, outs []*op.Array) error {
 		return err
 	}
 	for i, v := range m.Graph.Outputs {
-		pb, err := arrayProto(v.Name, outs[i])
-		if err != nil {
-			return err
-		}
-		raw, err := proto.Marshal(pb)
-		if err != nil {
-			return err
-		}
-		write := func(w io.Writer) error { _, err := w.Write(raw); return err }
+		write := func(w io.Writer) error { return onnxio.WriteDatum(w, arrayDatum(v.Name, outs[i])) }
 		if err := s.writeFile(filepath.Join(dir, fmt.Sprintf("output_%d.pb", i)), false, write); err != nil {
 			return err
 		}

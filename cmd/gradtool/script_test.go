@@ -1,18 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"google.golang.org/protobuf/proto"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
+	"gradtool/onnxio"
 )
 
 func TestMain(m *testing.M) {
@@ -29,6 +31,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code":   codeCmd,
 			"tensor": tensorCmd,
+			"onnx":   onnxCmd,
 		},
 	})
 }
@@ -79,9 +82,23 @@ func tensorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		a.SetFloat(i, x)
 	}
-	pb, err := arrayProto(args[1], a)
+	var b bytes.Buffer
+	ts.Check(onnxio.WriteDatum(&b, arrayDatum(args[1], a)))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o666))
+}
+
+// onnxCmd assembles a model from text: onnx TEXT FILE [NAME]. What reads the value NAME then reads one that
+// nothing defines.
+func onnxCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: onnx text file [name]")
+	}
+	m, err := graph.Parse(ts.ReadFile(args[0]))
 	ts.Check(err)
-	raw, err := proto.Marshal(pb)
-	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), raw, 0o666))
+	if len(args) == 3 {
+		byName(slices.Collect(m.Graph.Values()), args[2]).ReplaceUses(m.Graph.AddUndefined("nowhere"))
+	}
+	var b bytes.Buffer
+	ts.Check(onnxio.Write(&b, m))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b.Bytes(), 0o666))
 }

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"os"
-
-	"google.golang.org/protobuf/proto"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/internal/npz"
 	"gradtool/onnxio"
-	"gradtool/onnxio/onnxpb"
 )
 
 // named is a run-time value with the name that its file gives it, "" for none.
@@ -21,161 +15,55 @@ type named struct {
 	value *op.Array
 }
 
-// readProto reads a .pb file as the standard's test data have them: a TensorProto or, where a value of
-// another kind is expected, a SequenceProto or OptionalProto.
-func readProto(path string, kind graph.Kind) (named, error) {
-	raw, err := os.ReadFile(path)
+// readProto reads a .pb file as the standard's test data have them: a TensorProto or, where the model's value
+// is of another kind, the message of that kind.
+func readProto(path string, t graph.Type) (named, error) {
+	d, err := onnxio.ReadDatum(path, t)
 	if err != nil {
 		return named{}, err
 	}
-	fail := func(err error) (named, error) { return named{}, fmt.Errorf("%s: %w", path, err) }
-	switch kind {
-	case graph.KindSequence:
-		var pb onnxpb.SequenceProto
-		if err := proto.Unmarshal(raw, &pb); err != nil {
-			return fail(errors.New("not a SequenceProto"))
-		}
-		a, err := sequenceArray(&pb)
-		if err != nil {
-			return fail(err)
-		}
-		return named{pb.GetName(), a}, nil
-	case graph.KindOptional:
-		var pb onnxpb.OptionalProto
-		if err := proto.Unmarshal(raw, &pb); err != nil {
-			return fail(errors.New("not an OptionalProto"))
-		}
-		a, err := optionalArray(&pb)
-		if err != nil {
-			return fail(err)
-		}
-		return named{pb.GetName(), a}, nil
-	}
-	var pb onnxpb.TensorProto
-	if err := proto.Unmarshal(raw, &pb); err != nil || pb.GetDataType() == 0 {
-		return fail(errors.New("not a TensorProto"))
-	}
-	a, err := tensorArray(&pb)
+	a, err := datumArray(d)
 	if err != nil {
-		return fail(err)
+		return named{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return named{pb.GetName(), a}, nil
+	return named{d.Name, a}, nil
 }
 
-// tensorArray decodes a tensor. Package onnxio reads tensors as parts of models only, so it is given a
-// model that has this one.
-func tensorArray(pb *onnxpb.TensorProto) (*op.Array, error) {
-	t := proto.CloneOf(pb)
-	t.Name = proto.String("tensor")
-	raw, err := proto.Marshal(&onnxpb.ModelProto{Graph: &onnxpb.GraphProto{Initializer: []*onnxpb.TensorProto{t}}})
-	if err != nil {
-		return nil, err
-	}
-	m, closer, err := onnxio.Read(bytes.NewReader(raw), "tensor", onnxio.ReadOptions{})
-	if err != nil {
-		return nil, err
-	}
-	defer closer.Close()
-	return op.FromTensor(m.Graph.Inits[0].Init, false)
-}
-
-func sequenceArray(pb *onnxpb.SequenceProto) (*op.Array, error) {
-	seq := op.NewSequence(graph.Undefined)
-	add := func(a *op.Array, err error) error {
-		if err != nil {
-			return err
-		}
-		seq.Elem = a.Elem
-		seq.Seq = append(seq.Seq, a)
-		return nil
-	}
-	for _, t := range pb.TensorValues {
-		if err := add(tensorArray(t)); err != nil {
-			return nil, err
-		}
-	}
-	for _, t := range pb.SequenceValues {
-		if err := add(sequenceArray(t)); err != nil {
-			return nil, err
-		}
-	}
-	for _, t := range pb.OptionalValues {
-		if err := add(optionalArray(t)); err != nil {
-			return nil, err
-		}
-	}
-	if len(pb.SparseTensorValues)+len(pb.MapValues) > 0 {
-		return nil, errors.New("sequences of maps or sparse tensors cannot be read")
-	}
-	return seq, nil
-}
-
-func optionalArray(pb *onnxpb.OptionalProto) (*op.Array, error) {
-	var a *op.Array
-	var err error
-	switch {
-	case pb.TensorValue != nil:
-		a, err = tensorArray(pb.TensorValue)
-	case pb.SequenceValue != nil:
-		a, err = sequenceArray(pb.SequenceValue)
-	case pb.SparseTensorValue != nil || pb.MapValue != nil || pb.OptionalValue != nil:
-		err = errors.New("optional maps, optionals and sparse tensors cannot be read")
-	}
-	if err != nil {
-		return nil, err
-	}
+func datumArray(d *onnxio.Datum) (*op.Array, error) {
+	var items []*op.Array
 	elem := graph.Undefined
-	if a != nil {
+	for _, i := range d.Items {
+		a, err := datumArray(i)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, a)
 		elem = a.Elem
 	}
-	return op.NewOptional(elem, a), nil
+	switch d.Kind {
+	case graph.KindTensor:
+		return op.FromTensor(d.Tensor, false)
+	case graph.KindSequence:
+		return op.NewSequence(elem, items...), nil
+	case graph.KindOptional:
+		if len(items) == 0 {
+			return op.NewOptional(elem, nil), nil
+		}
+		return op.NewOptional(elem, items[0]), nil
+	}
+	return nil, fmt.Errorf("value %q is a map or a sparse tensor, which cannot be evaluated", d.Name)
 }
 
-// arrayProto encodes a value under a name, as readProto reads it.
-func arrayProto(name string, a *op.Array) (proto.Message, error) {
-	switch a.Kind {
-	case graph.KindSequence:
-		pb := &onnxpb.SequenceProto{Name: proto.String(name), ElemType: proto.Int32(int32(onnxpb.SequenceProto_TENSOR))}
-		for _, e := range a.Seq {
-			m, err := arrayProto("", e)
-			if err != nil {
-				return nil, err
-			}
-			t, ok := m.(*onnxpb.TensorProto)
-			if !ok {
-				return nil, fmt.Errorf("%q is a sequence of sequences: no file format for it here", name)
-			}
-			pb.TensorValues = append(pb.TensorValues, t)
-		}
-		return pb, nil
-	case graph.KindOptional:
-		pb := &onnxpb.OptionalProto{Name: proto.String(name), ElemType: proto.Int32(int32(onnxpb.OptionalProto_UNDEFINED))}
-		if len(a.Seq) == 0 {
-			return pb, nil
-		}
-		m, err := arrayProto("", a.Seq[0])
-		if err != nil {
-			return nil, err
-		}
-		switch m := m.(type) {
-		case *onnxpb.TensorProto:
-			pb.ElemType, pb.TensorValue = proto.Int32(int32(onnxpb.OptionalProto_TENSOR)), m
-		case *onnxpb.SequenceProto:
-			pb.ElemType, pb.SequenceValue = proto.Int32(int32(onnxpb.OptionalProto_SEQUENCE)), m
-		}
-		return pb, nil
+// arrayDatum is the opposite of datumArray.
+func arrayDatum(name string, a *op.Array) *onnxio.Datum {
+	if a.IsTensor() {
+		return &onnxio.Datum{Kind: graph.KindTensor, Name: name, Tensor: a.Tensor()}
 	}
-	t := a.Tensor()
-	pb := &onnxpb.TensorProto{Name: proto.String(name), Dims: t.Dims, DataType: proto.Int32(int32(t.Elem))}
-	if t.Elem == graph.String {
-		for _, s := range t.Strings {
-			pb.StringData = append(pb.StringData, []byte(s))
-		}
-		return pb, nil
+	d := &onnxio.Datum{Kind: a.Kind, Name: name}
+	for _, e := range a.Seq {
+		d.Items = append(d.Items, arrayDatum("", e))
 	}
-	raw, err := t.Data.Bytes()
-	pb.RawData = raw
-	return pb, err
+	return d
 }
 
 // npyTypes pairs NumPy's element descriptions with element types.
