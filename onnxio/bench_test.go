@@ -28,12 +28,18 @@ func BenchmarkOpenWrite(b *testing.B) {
 	b.SetBytes(size)
 	var before, after runtime.MemStats
 	for b.Loop() {
+		b.StopTimer()
+		runtime.GC()
 		runtime.ReadMemStats(&before)
+		b.StartTimer()
 		m, c, err := Open(path, ReadOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}
+		b.StopTimer()
+		runtime.GC()
 		runtime.ReadMemStats(&after)
+		b.StartTimer()
 		m.Producer = "gradtool" // a change, so that not only bytes are copied
 		if err := WriteFile(to, m); err != nil {
 			b.Fatal(err)

@@ -67,17 +67,18 @@ func (o WriteOptions) WriteFile(path string, m *graph.Model) error {
 	if err != nil {
 		return err
 	}
-	if size, err := wr.store.Size(pb); err == nil && size > wire.MaxSize {
-		return sizeError(fmt.Errorf("%s of %d bytes: %w", path, size, wire.ErrTooLarge))
-	}
 	if side != nil && len(side.chunks) > 0 {
+		// The model comes second; that it can be written is to be known before the data are.
+		if size, err := wr.store.Size(pb); err == nil && size > wire.MaxSize {
+			return sizeError(fmt.Errorf("%s of %d bytes: %w", path, size, wire.ErrTooLarge))
+		}
 		if err := o.replaceFile(filepath.Join(o.Dir, side.name), side.write); err != nil {
 			return err
 		}
 	}
 	return o.replaceFile(path, func(f *os.File) error {
 		_, err := wr.store.Write(f, pb)
-		return err
+		return sizeError(err)
 	})
 }
 
