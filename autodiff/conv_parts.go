@@ -9,11 +9,12 @@ import (
 // Sizes that decide between formulations of the same cotangent; the ratios between them were measured in ONNX Runtime on
 // a CPU.
 const (
-	maxColumns    = 1 << 24 // elements that a laid-out copy of all windows may have
-	minDepth      = 16      // input channels from which matrix products win over a convolution
-	maxTaps       = 49      // taps up to which one slice per tap is worth it
-	wideOutput    = 784     // output positions from which a flipped convolution beats a transposed one
-	flippedDepth  = 128     // output channels up to which it does
+	minDepth      = 16      // input channels from which one matrix product per tap beats one for all taps, and a convolution
+	minPositions  = 64      // output positions of an image from which it does
+	shallowTaps   = 16      // taps up to which, with fewer channels, one product for all beats a convolution
+	maxColumns    = 1 << 22 // elements per image of a copy of all windows, which that takes
+	maxTaps       = 49      // taps up to which a slice for each is worth it
+	wideOutput    = 784     // output positions from which, with as many channels, a flipped convolution beats a transposed one
 	depthwiseTaps = 25      // as maxTaps, for depthwise convolutions
 )
 
@@ -83,12 +84,17 @@ func (w *window) flips(g, weights *graph.Value) bool {
 	if w.taps() == 1 || w.depthwise(weights) {
 		return true
 	}
-	if g.Type.Shape == nil || w.group != 1 {
-		return false
-	}
-	size, sized := g.Type.Shape[2:].Size().Int()
+	size, sized := spatialSize(g)
 	depth, ok := dim(weights, 1).Int()
-	return sized && ok && size >= wideOutput && depth <= flippedDepth
+	return w.group == 1 && sized && ok && size >= wideOutput && depth >= minDepth
+}
+
+// spatialSize returns the number of spatial positions of x, if it is known.
+func spatialSize(x *graph.Value) (int64, bool) {
+	if x.Type.Shape == nil {
+		return 0, false
+	}
+	return x.Type.Shape[2:].Size().Int()
 }
 
 // depthwise reports whether every channel is convolved by itself, to one channel.
@@ -157,14 +163,13 @@ func (w *window) weightCt(c *Ctx, x, g, weights *graph.Value) *graph.Value {
 		return w.weightCtColumns(c, x, g, weights, true)
 	case w.group == 1 && taps > 0 && taps <= maxTaps:
 		depth, ok := dim(weights, 1).Int()
-		if s := g.Type.Shape; ok && depth >= minDepth && s != nil {
-			if size, ok := s[2:].Size().Int(); ok {
-				batch, ok := s[0].Int()
-				if !ok {
-					batch = 1
-				}
-				return w.weightCtColumns(c, x, g, weights, batch*size*depth*taps <= maxColumns)
-			}
+		size, sized := spatialSize(g)
+		switch {
+		case !ok:
+		case depth >= minDepth && (!sized || size >= minPositions):
+			return w.weightCtColumns(c, x, g, weights, false)
+		case sized && size*depth*taps <= maxColumns && (depth >= minDepth || taps <= shallowTaps):
+			return w.weightCtColumns(c, x, g, weights, true)
 		}
 	}
 	return w.weightCtConv(c, x, g, weights)

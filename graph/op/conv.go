@@ -38,6 +38,7 @@ func convSamples() []Sample {
 		{Name: "depthwise multiplier", In: []Arg{F(2, 2, 4, 4), F(4, 1, 2, 2)}, Attrs: attrs(group(2), ints("kernel_shape", 2, 2))},
 		{Name: "many channels", In: []Arg{F(1, 16, 5, 5), F(2, 16, 3, 3)}, Attrs: attrs(ints("pads", 1, 1, 1, 1), k3)},
 		{Name: "many channels strided", In: []Arg{F(2, 16, 6, 5), F(2, 16, 2, 2)}, Attrs: attrs(ints("pads", 1, 0, 0, 1), ints("strides", 2, 3))},
+		{Name: "wide", In: []Arg{F(1, 16, 28, 28), F(2, 16, 3, 2)}, Attrs: attrs(ints("pads", 1, 1, 1, 0))},
 		{Name: "large padding", In: []Arg{F(1, 2, 3, 3), F(2, 2, 2, 2)}, Attrs: attrs(ints("pads", 2, 2, 3, 2))},
 		{Name: "SAME_UPPER", In: []Arg{F(1, 2, 5, 6), F(2, 2, 2, 3)}, Attrs: attrs(str("auto_pad", "SAME_UPPER"), ints("kernel_shape", 2, 3))},
 		{Name: "SAME_UPPER strided", In: []Arg{F(1, 2, 5, 6), F(2, 2, 4, 3)}, Attrs: attrs(str("auto_pad", "SAME_UPPER"), ints("strides", 2, 2))},
