@@ -7,6 +7,9 @@ import (
 	"gradtool/onnxio/internal/wire"
 )
 
+// ErrTooLarge says that a model would be larger than the 2 GiB that the file format allows.
+var ErrTooLarge = wire.ErrTooLarge
+
 // A FormatError says that an input is not a valid ONNX file.
 type FormatError struct {
 	File   string // path, or name of the stream

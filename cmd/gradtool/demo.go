@@ -133,12 +133,24 @@ func (s *session) demoGradient(model testmodels.Model) error {
 	}
 	t := table.New(table.Column{Title: "gradient", Fixed: true}, table.Column{Title: "shape", Fixed: true}, table.Column{Title: "mean |g|", Right: true},
 		table.Column{Title: "max |g|", Right: true}, table.Column{Title: "along a direction", Right: true}, table.Column{Title: "finite difference", Right: true})
+	type gradient struct {
+		Name    string  `json:"output"`
+		Type    string  `json:"type"`
+		Slope   float64 `json:"slope"`
+		Numeric float64 `json:"finite_difference"`
+	}
+	var grads []gradient
 	for i, g := range res.Grads {
 		st := statsOf(value(g.Out))
+		grads = append(grads, gradient{g.Out.Name, g.Out.Type.String(), inner(value(g.Out), numeric[i].direction), numeric[i].value})
 		t.Row(g.Out.Name, g.Out.Type.Shape.String(), fmt.Sprintf("%.4g", st.meanAbs), fmt.Sprintf("%.4g", math.Max(-st.min, st.max)),
 			fmt.Sprintf("%+.8f", inner(value(g.Out), numeric[i].direction)), fmt.Sprintf("%+.8f", numeric[i].value))
 	}
 	if s.Bool("json") {
+		s.report.set("model", model.Name)
+		s.report.set("loss", value(res.Loss).Float(0))
+		s.report.set("gradients", grads)
+		s.report.set("file", out.path)
 		return s.print(s.report.encode)
 	}
 	return s.print(func(w io.Writer) error {

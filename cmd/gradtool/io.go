@@ -21,6 +21,7 @@ import (
 func outputFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the model to `FILE`, - for standard output even if that is a terminal"},
+		&cli.BoolFlag{Name: "external-data", DisableDefaultText: true, Usage: "put the weights in a file beside the model, FILE.data, as models of 2 GiB and more must"},
 		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, DisableDefaultText: true, Usage: "replace an existing file that -o does not name"},
 	}
 }
@@ -34,7 +35,11 @@ type target struct {
 // target decides where the output goes before any work is done: where -o says; else to standard output if
 // that is no terminal; else to the file that name proposes ("" for none) in the current folder.
 func (s *session) target(name string) (target, error) {
-	if o := s.String("output"); o != "" {
+	o := s.String("output")
+	if s.Bool("external-data") && (o == "-" || o == "" && !term.IsTerminal(s.stdout)) {
+		return target{}, usagef("--external-data needs -o FILE: the weights go beside it")
+	}
+	if o != "" {
 		return target{path: o}, nil
 	}
 	if !term.IsTerminal(s.stdout) {
@@ -67,6 +72,7 @@ func derivedName(input, stage string) string {
 
 // save has write produce the target: a file appears when it is complete.
 func (s *session) save(t target, write func(io.Writer) error) error {
+	s.progress.Done()
 	if t.path == "-" {
 		return stdoutError(write(s.stdout))
 	}
@@ -125,6 +131,7 @@ func stdoutError(err error) error {
 
 // print has write produce text on standard output.
 func (s *session) print(write func(w io.Writer) error) error {
+	s.progress.Done()
 	b := bufio.NewWriterSize(s.stdout, 1<<16)
 	err := write(b)
 	if ferr := b.Flush(); err == nil {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gradtool/internal/term"
 )
 
 // newProcess returns a process whose standard error is a file.
@@ -78,7 +80,7 @@ func TestInterrupt(t *testing.T) {
 // TestUndo interrupts a run that is writing a file.
 func TestUndo(t *testing.T) {
 	p, _ := newProcess(t)
-	s := &session{process: p}
+	s := &session{process: p, progress: term.Silent{}}
 	dir := t.TempDir()
 	locked := false
 	func() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -87,14 +88,14 @@ func prunePass(st *prune.Stats) pass.Pass {
 // the error asks for a report; other errors speak for themselves.
 func (s *session) runPasses(m *graph.Model, passes []pass.Pass) error {
 	mg, err := pass.New(passes, order(), pass.Options{
-		NoVerify: s.Bool("no-verify"), PrintAfter: s.String("print-after"), DumpDir: s.String("dump-passes"), Log: s.stderr,
+		NoVerify: s.Bool("no-verify"), PrintAfter: s.String("print-after"), DumpDir: s.String("dump-passes"), Log: s.messages,
 	})
 	if err != nil {
 		return usagef("%v", err)
 	}
 	r, err := mg.Run(m)
 	if s.Bool("time-passes") {
-		if werr := r.WriteTimes(s.stderr); err == nil {
+		if werr := r.WriteTimes(s.messages); err == nil {
 			err = werr
 		}
 	}
@@ -159,11 +160,49 @@ func setOpset(m *graph.Model, version int64) error {
 
 // saveModel writes m to the target. Where that is a file beside m's external data, those stay there.
 func (s *session) saveModel(t target, m *graph.Model) error {
+	if s.Bool("external-data") {
+		return s.saveExternal(t, m)
+	}
 	var o onnxio.WriteOptions
 	if t.path != "-" {
 		o.Dir = filepath.Dir(t.path)
 	}
-	return s.save(t, func(w io.Writer) error { return o.Write(w, m) })
+	err := s.save(t, func(w io.Writer) error { return o.Write(w, m) })
+	if errors.Is(err, onnxio.ErrTooLarge) {
+		return hint(err, "use -o FILE --external-data")
+	}
+	return err
+}
+
+// saveExternal writes m and, beside it, its weights. Both are written to a folder of their own first, so
+// that an interruption leaves nothing.
+func (s *session) saveExternal(t target, m *graph.Model) error {
+	s.progress.Done()
+	dir, err := os.MkdirTemp(filepath.Dir(t.path), ".gradtool-")
+	if err != nil {
+		return fileError(t.path, err)
+	}
+	clean := func() { os.RemoveAll(dir) }
+	defer s.onAbort(clean)()
+	defer clean()
+	base := filepath.Base(t.path)
+	if err := (onnxio.WriteOptions{External: true}).WriteFile(filepath.Join(dir, base), m); err != nil {
+		return fileError(t.path, err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(files, func(a, b os.DirEntry) int { return len(b.Name()) - len(a.Name()) }) // the weights, FILE.data, first
+	for _, f := range files {
+		if err := os.Rename(filepath.Join(dir, f.Name()), filepath.Join(filepath.Dir(t.path), f.Name())); err != nil {
+			return fileError(t.path, err)
+		}
+	}
+	if t.chosen {
+		s.notef("wrote %s", t.path)
+	}
+	return nil
 }
 
 // inspect refuses a model that reads values which nothing defines. Other violations of the standard, which public

@@ -99,7 +99,7 @@ func (s *session) verbosef(format string, args ...any) {
 }
 
 func (s *session) say(prefix, text string) {
-	fmt.Fprintln(s.stderr, prefix+strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  "))
+	fmt.Fprintln(s.messages, prefix+strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  "))
 }
 
 // count writes a number with its noun.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -58,6 +59,9 @@ type session struct {
 	verbose bool
 	paint   term.Painter // for standard error
 	report  *report
+	// messages is standard error; progress draws on it where it is a terminal.
+	messages io.Writer
+	progress term.Progress
 }
 
 // commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.
@@ -83,6 +87,8 @@ func (v verb) command(p *process) *cli.Command {
 			if err != nil {
 				return err
 			}
+			s.progress.Start("gradtool "+v.name, 0)
+			defer s.progress.Done()
 			if err := v.run(s); err != nil {
 				return err
 			}
@@ -103,6 +109,13 @@ func (p *process) session(c *cli.Context, v *verb) (*session, error) {
 	s := &session{Context: c, process: p, verb: v, quiet: c.Bool("quiet"), verbose: c.Bool("verbose")}
 	s.paint = term.NewPainter(color.Enabled(p.stderr, p.getenv))
 	s.report = newReport(v.name)
+	s.messages, s.progress = p.stderr, term.Silent{}
+	if !s.quiet {
+		s.progress = term.NewProgress(p.stderr, p.getenv)
+	}
+	if w, ok := s.progress.(io.Writer); ok {
+		s.messages = w
+	}
 	return s, nil
 }
 

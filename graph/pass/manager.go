@@ -213,7 +213,8 @@ func violations(m *graph.Model) []error {
 	return out
 }
 
-// fingerprint tells violations apart independently of the nodes around.
+// fingerprint tells violations apart independently of the nodes around. Violations of one node's schema are not told
+// apart: upgrading words them differently.
 func fingerprint(err error) string {
 	var v *graph.VerifyError
 	if !errors.As(err, &v) {
@@ -225,6 +226,9 @@ func fingerprint(err error) string {
 	}
 	if v.Value != nil {
 		where += " " + v.Value.Name
+	}
+	if v.Rule > 100 {
+		return where
 	}
 	return fmt.Sprintf("%d %s %s", v.Rule, where, v.Msg)
 }
