@@ -55,6 +55,7 @@ func decomposeRecurrent(b *Builder, n *graph.Node, k recurrentKind) []*graph.Val
 		if p := part(7, false); p != nil && k.cell {
 			q.p = q.split(p, 3)
 		}
+		q.noteShapes()
 		zeros := func() *graph.Value {
 			return b.Full(b.Concat(0, b.DimOf(x, 1), b.Ints(q.hidden)), x.Type.Elem, 0)
 		}
@@ -145,6 +146,23 @@ func (q *recurrent) prepare(x, w, r, bias *graph.Value) *graph.Value {
 	}
 	parts := q.splitInto(bias, width, width)
 	return q.Add(xw, q.Add(parts[0], parts[1]))
+}
+
+// noteShapes notes the shapes of what every step reads: runtimes want ranks inside a Scan.
+func (q *recurrent) noteShapes() {
+	h := graph.Known(q.hidden)
+	gates := int64(q.kind.gates)
+	if q.rtReset != nil {
+		gates--
+		refine(q.rtReset, graph.Shape{h, h})
+	}
+	refine(q.rt, graph.Shape{h, h.Mul(graph.Known(gates))})
+	if q.biasHid != nil {
+		refine(q.biasHid, graph.Shape{h})
+	}
+	for _, v := range q.p {
+		refine(v, graph.Shape{h})
+	}
 }
 
 // run builds the recurrence over time for xw = X·Wᵀ + biases, and returns the states of all steps, [T, B, H], and the last ones.
