@@ -116,14 +116,14 @@ func (l *loop) reverse() []*graph.Value {
 	if err := c.Info.Node(n); err != nil && c.Err == nil {
 		c.Err = err
 	}
-	args := []*graph.Value{trips, nil}
-	for _, s := range states {
-		args = append(args, s.init)
-	}
 	if len(outs) == 1 {
 		return nil
 	}
-	back := c.Builder.Node("Loop", args, len(outs)-1, graph.GraphAttr("body", b.G))
+	var inits []*graph.Value
+	for _, s := range states {
+		inits = append(inits, s.init)
+	}
+	back := c.LoopOver(b.G, trips, nil, inits)
 	cts := make([]*graph.Value, operandsBefore+len(captures))
 	for i, s := range states {
 		cts[s.at] = back.Out[i]
@@ -185,7 +185,7 @@ func (l *loop) residual(v *graph.Value) *graph.Value {
 	case k == 0:
 		return l.shaped(l.number(), v)
 	case k == 1: // an iteration runs only if it holds
-		return l.shaped(b.Const(trueTensor()), v)
+		return l.shaped(b.True(), v)
 	case k >= 2 && l.output(k-2) == v:
 		return l.n.In[k] // never changes
 	case k >= 2 && (recompute || !v.Type.IsTensor()) && !isRandom(l.n):

@@ -57,10 +57,11 @@ func within(g, outer *graph.Graph) bool {
 
 // isRow reports whether n takes one slice along the first axis.
 func isRow(n *graph.Node) bool {
-	rank := int64(len(n.In[0].Type.Shape))
-	axis := n.Int("axis", 0)
-	at := n.In[1].Type.Shape
-	return n.Is("Gather") && (axis == 0 || axis == -rank) && at != nil && len(at) == 0
+	if !n.Is("Gather") {
+		return false
+	}
+	axis, at := n.Int("axis", 0), n.In[1].Type.Shape
+	return (axis == 0 || axis == -int64(len(n.In[0].Type.Shape))) && at != nil && len(at) == 0
 }
 
 // rowRead returns the row read of a captured value, nil if it is read otherwise.

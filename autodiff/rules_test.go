@@ -77,6 +77,7 @@ type check struct {
 	grads []*graph.Value
 	loss  *graph.Value // the scalar
 	rng   *rand.Rand
+	plan  LoopPlan
 }
 
 func newCheck(d *op.Def, s op.Sample, hide string) (*check, error) {
@@ -174,7 +175,7 @@ func (c *check) differentiate(order int) error {
 	}
 	b := op.NewBuilder(c.m.Graph, c.info)
 	var err error
-	c.grads, err = Reverse(b, []Seed{{c.loss, b.Scalar(graph.Double, 1)}}, c.wrt)
+	c.grads, err = ReverseLoops(b, []Seed{{c.loss, b.Scalar(graph.Double, 1)}}, c.wrt, c.plan)
 	return err
 }
 

@@ -76,5 +76,16 @@ func (b *Builder) Loop(trips, cond *graph.Value, init []*graph.Value, types []gr
 	}
 	s.Return(append(append(vals(r.Cond), r.Next...), r.Stack...)...)
 	b.adopt(s)
-	return b.Node("Loop", append(vals(trips, cond), init...), len(r.Next)+len(r.Stack), graph.GraphAttr("body", s.G))
+	return b.LoopOver(s.G, trips, cond, init)
 }
+
+// LoopOver adds a Loop with a body that is complete; see [Builder.Loop].
+func (b *Builder) LoopOver(body *graph.Graph, trips, cond *graph.Value, init []*graph.Value) *graph.Node {
+	if cond == nil && len(init) == 0 { // a Loop has two operands at least
+		cond = b.True()
+	}
+	return b.Node("Loop", append(vals(trips, cond), init...), len(body.Outputs)-1, graph.GraphAttr("body", body))
+}
+
+// True returns the constant true.
+func (b *Builder) True() *graph.Value { return b.Scalar(graph.Bool, 1) }

@@ -60,7 +60,7 @@ func loopSamples() []Sample {
 	// stop: h = tanh(h*w + x[i]), collected, until the sum is over a limit.
 	stop := func(b *Builder, in []*graph.Value) []*graph.Value {
 		n, x, w, h := in[0], in[1], in[2], in[3]
-		return b.Loop(n, b.Const(boolTensor(true)), vals(h), nil, func(b *Builder, i *graph.Value, s []*graph.Value) LoopBody {
+		return b.Loop(n, b.True(), vals(h), nil, func(b *Builder, i *graph.Value, s []*graph.Value) LoopBody {
 			h := b.Unary("Tanh", b.Add(b.Mul(s[0], w), b.Gather(x, i, 0)))
 			return LoopBody{Cond: b.Binary("Less", b.ReduceAll(h), b.Like(h, 1)), Next: vals(h), Stack: vals(b.Mul(h, s[0]))}
 		}).Out
@@ -94,14 +94,6 @@ func loopSamples() []Sample {
 		{Name: "growing", In: []Arg{countArg(3), FR(0.5, 1, 2)}, Build: grow},
 		{Name: "growing, zero trips", In: []Arg{countArg(0), FR(0.5, 1, 2)}, Build: grow},
 	}
-}
-
-func boolTensor(v bool) *graph.Tensor {
-	b := byte(0)
-	if v {
-		b = 1
-	}
-	return &graph.Tensor{Elem: graph.Bool, Data: graph.Bytes{b}}
 }
 
 func scanSamples() []Sample {
