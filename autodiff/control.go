@@ -83,6 +83,7 @@ func ifResidual(c *Ctx, branch, other *graph.Graph, v *graph.Value) *graph.Value
 	addOutput(b, b.Full(b.Ints(shape...), v.Type.Elem, 0))
 	addOutput(forward(c, branch), v)
 	y := c.Node.DefineOut(len(branch.Outputs)-1, c.G.Model.Fresh(v.Name+"_kept"))
+	c.rev.added = append(c.rev.added, y)
 	if err := c.Info.Node(c.Node); err != nil && c.Err == nil {
 		c.Err = err
 	}

@@ -124,6 +124,9 @@ func (l *loop) reverse() []*graph.Value {
 		inits = append(inits, s.init)
 	}
 	back := c.LoopOver(b.G, trips, nil, inits)
+	if kind := n.Meta.Get(graph.MetaLoop); kind != "" { // not to be split again either
+		back.Meta.Set(graph.MetaLoop, kind)
+	}
 	cts := make([]*graph.Value, operandsBefore+len(captures))
 	for i, s := range states {
 		cts[s.at] = back.Out[i]
@@ -162,6 +165,7 @@ func (l *loop) stack(v *graph.Value) *graph.Value {
 	c := l.c
 	addOutput(forward(c, l.g), v)
 	y := l.n.DefineOut(len(l.g.Outputs)-2, c.G.Model.Fresh(v.Name+"_stack"))
+	c.rev.added = append(c.rev.added, y)
 	y.Type = graph.TensorOf(v.Type.Elem, nil)
 	if s := v.Type.Shape; s != nil {
 		y.Type.Shape = append(graph.Shape{op.LoopTrips(c.Info, l.n)}, s...)
@@ -180,7 +184,7 @@ func (l *loop) number() *graph.Value {
 // residual returns the value of v in forward iteration j. Inputs of the body are always found; a node's result only
 // where the plan is to keep it and its shape is the same in every iteration, or where it is random.
 func (l *loop) residual(v *graph.Value) *graph.Value {
-	b, k, recompute := l.early, slices.Index(l.g.Inputs, v), l.plan.Recompute
+	b, k, recompute := l.early, slices.Index(l.g.Inputs, v), l.plan.Recompute || l.n.Meta.Get(graph.MetaLoop) == graph.LoopOuter
 	switch {
 	case k == 0:
 		return l.shaped(l.number(), v)
@@ -188,7 +192,7 @@ func (l *loop) residual(v *graph.Value) *graph.Value {
 		return l.shaped(b.True(), v)
 	case k >= 2 && l.output(k-2) == v:
 		return l.n.In[k] // never changes
-	case k >= 2 && (recompute || !v.Type.IsTensor()) && !isRandom(l.n):
+	case k >= 2 && (l.plan.Recompute || !v.Type.IsTensor()) && !isRandom(l.n):
 		return l.prefix(k - 2)
 	case !v.Type.IsTensor(), k < 0 && recompute && !isRandom(v.Def):
 		return nil
@@ -222,6 +226,7 @@ func (l *loop) collect(v *graph.Value) *graph.Value {
 	next := forward(c, l.g).Op("SequenceInsert", []*graph.Value{in, v})
 	l.g.SetOutputs(slices.Insert(slices.Clone(l.g.Outputs), 1+at, next)...)
 	y := n.InsertOut(at, name)
+	c.rev.added = append(c.rev.added, y)
 	y.Type = t
 	return y
 }

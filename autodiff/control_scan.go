@@ -155,6 +155,7 @@ func (s *scan) residual(v *graph.Value) *graph.Value {
 	c := s.c
 	addOutput(forward(c, s.g), v)
 	y := s.n.DefineOut(len(s.g.Outputs)-1, c.G.Model.Fresh(v.Name+"_stack"))
+	c.rev.added = append(c.rev.added, y)
 	y.Type = graph.TensorOf(v.Type.Elem, nil)
 	if t := v.Type.Shape; t != nil {
 		y.Type.Shape = append(graph.Shape{graph.Unknown()}, t...)

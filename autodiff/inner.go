@@ -51,9 +51,45 @@ func (s *inner) finish(outs ...*graph.Value) {
 			}
 		}
 	}
+	s.dropUnused()
 	for _, err := range []error{s.b.Err, s.early.Err} {
 		if s.c.Err == nil {
 			s.c.Err = err
+		}
+	}
+}
+
+// dropUnused takes back results that nodes of the forward graph got for the backward one, which then read copies of
+// those nodes instead.
+func (s *inner) dropUnused() {
+	for _, v := range s.added {
+		if v.NumUses() > 0 {
+			continue
+		}
+		n, i := v.Def, v.Index
+		for _, f := range framesOf(n) {
+			if i < f.carried {
+				f.g.Inputs = slices.Delete(f.g.Inputs, f.inAt+i, f.inAt+i+1)
+			}
+			f.g.SetOutputs(slices.Delete(slices.Clone(f.g.Outputs), f.outAt+i, f.outAt+i+1)...)
+			dropDead(f.g)
+		}
+		if f := framesOf(n)[0]; i < f.carried {
+			for j := f.opAt + i; j < len(n.In); j++ {
+				n.SetIn(j, n.Operand(j+1))
+			}
+			n.TrimIn(len(n.In) - 1)
+		}
+		for _, name := range []string{"scan_output_axes", "scan_output_directions"} {
+			if list := n.Ints(name); list != nil {
+				n.SetAttr(graph.IntsAttr(name, list[:len(list)-1]...)) // a result that was added is among the last, of axis 0
+			}
+		}
+		n.Out = slices.Delete(n.Out, i, i+1)
+		for j, w := range n.Out {
+			if w != nil {
+				w.Index = j
+			}
 		}
 	}
 }

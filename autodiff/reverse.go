@@ -52,6 +52,7 @@ type reverse struct {
 	cts    map[*graph.Value]*graph.Value // accumulated cotangents
 	inside map[*graph.Node][]*flow       // of active nodes that run subgraphs, what is active inside
 	plan   LoopPlan
+	added  []*graph.Value // results that forward nodes got to hand out residuals
 }
 
 // Reverse appends to b's graph the nodes that compute the cotangents of the values wrt, given the seeds,
@@ -82,7 +83,7 @@ func (r *reverse) run(seeds []Seed, wrt []*graph.Value) error {
 		if blockers := r.preflight(wrt); len(blockers) > 0 {
 			return &BlockedError{blockers}
 		}
-		if !r.decompose() {
+		if !r.decompose() && !r.segment() {
 			break
 		}
 		r.mark(seeds, wrt)

@@ -13,6 +13,13 @@ type MetaEntry struct{ Key, Value string }
 const (
 	MetaRole = "gradtool.role" // one of the Role values
 	MetaFrom = "gradtool.from" // name of the node that this one stems from
+	MetaLoop = "gradtool.loop" // of Loops that were one Loop, or reverse such: one of the Loop values
+)
+
+// Values of [MetaLoop].
+const (
+	LoopOuter = "segments" // runs over the segments of the iterations
+	LoopInner = "segment"  // runs over the iterations of a segment
 )
 
 // Roles of nodes in a training graph, the values of [MetaRole]. A node without one is forward.

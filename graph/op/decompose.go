@@ -6,14 +6,17 @@ import (
 
 // Replace puts n's decomposition (see [Def]) in its place. The values that n defined keep their identity
 // and names. New nodes have the role forward, or n's own, and stem from n.
-func (b *Builder) Replace(n *graph.Node) {
+func (b *Builder) Replace(n *graph.Node) { b.ReplaceBy(n, Of(n).Decompose) }
+
+// ReplaceBy is Replace with what build returns in place of the decomposition.
+func (b *Builder) ReplaceBy(n *graph.Node, build func(b *Builder, n *graph.Node) []*graph.Value) {
 	sub := NewBuilder(n.Graph, b.Info)
 	sub.Before = n
 	sub.Role, sub.From, sub.Prefix = n.Meta.Get(graph.MetaRole), n.Name, n.Name
 	if sub.Role == "" {
 		sub.Role = graph.RoleForward
 	}
-	outs := Of(n).Decompose(sub, n)
+	outs := build(sub, n)
 	taken := map[*graph.Value]bool{}
 	for i, y := range n.Out {
 		if y == nil || i >= len(outs) || outs[i] == nil {

@@ -1,0 +1,157 @@
+package autodiff
+
+import (
+	"math"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+)
+
+// segment splits the Loops on the path, as the plan says, into a Loop over segments around a Loop over the iterations of
+// one. The reverse form of the outer Loop then keeps what is carried into each segment and, inside it, runs the inner Loop
+// again. It reports whether there were any.
+func (r *reverse) segment() bool {
+	var loops []*graph.Node
+	var lengths []int64
+	for _, n := range r.g.Nodes {
+		if every := r.segmentLength(n); every > 0 {
+			loops, lengths = append(loops, n), append(lengths, every)
+		}
+	}
+	for i, n := range loops {
+		r.b.ReplaceBy(n, func(b *op.Builder, n *graph.Node) []*graph.Value { return splitLoop(b, n, lengths[i]) })
+	}
+	return len(loops) > 0
+}
+
+// largeStacks is the number of bytes from which on stacks of what a Loop carries count as large.
+const largeStacks = 256 << 20
+
+// segmentLength returns the number of iterations of a segment of n, 0 if n is not to be split.
+func (r *reverse) segmentLength(n *graph.Node) int64 {
+	if !n.Is("Loop") || n.Meta.Get(graph.MetaLoop) != "" || !r.onPath(n) {
+		return 0
+	}
+	if r.plan.Every > 0 || !r.plan.Auto {
+		return int64(r.plan.Every)
+	}
+	trips, ok := op.LoopTrips(r.b.Info, n).Int()
+	if !ok {
+		return 0
+	}
+	bytes := int64(0)
+	for k, v := range n.Subgraph("body").Inputs[2:] {
+		size, ok := v.Type.Shape.Size().Int()
+		if f := r.inside[n]; ok && v.Type.IsTensor() && len(f) == 1 && f[0].r.active[v] && f[0].g.Outputs[1+k] != v {
+			bytes += size * int64(v.Type.Elem.Bits()) / 8
+		}
+	}
+	if bytes == 0 || trips < 4 || bytes <= largeStacks/trips {
+		return 0
+	}
+	return int64(math.Ceil(math.Sqrt(float64(trips))))
+}
+
+// splitLoop returns n's results from a Loop over segments of n's iterations, of every iterations each except the last. n
+// loses its body to the Loop inside. The outer Loop carries n's values and, in sequences, the stacks that a segment gives.
+func splitLoop(b *op.Builder, n *graph.Node, every int64) []*graph.Value {
+	body, carried := n.Subgraph("body"), len(n.In)-2
+	stacks := len(body.Outputs) - 1 - carried
+	n.DeleteAttr("body")
+	limit, cond := n.In[0], n.Operand(1)
+	var segments *graph.Value
+	if limit != nil {
+		limit = b.Reshape(b.Cast(limit, graph.Int64), b.Ints())
+		one := b.IntScalar(1)
+		count := b.Add(b.Div(b.Sub(limit, one), b.IntScalar(every)), one)
+		segments = b.Where(b.Binary("Less", limit, one), b.IntScalar(0), count)
+	}
+	init, types := append([]*graph.Value{}, n.In[2:]...), []graph.Type{}
+	for k := range carried {
+		types = append(types, body.Inputs[2+k].Type)
+	}
+	for j := range stacks {
+		t := body.Outputs[1+carried+j].Type
+		init = append(init, b.Op("SequenceEmpty", nil, graph.IntAttr("dtype", int64(t.Elem))))
+		if t.Shape != nil {
+			t.Shape = append(graph.Shape{graph.Unknown()}, t.Shape...)
+		}
+		types = append(types, graph.SequenceOf(t))
+	}
+	outer := b.Loop(segments, cond, init, types, func(b *op.Builder, s *graph.Value, state []*graph.Value) op.LoopBody {
+		base := b.Mul(s, b.IntScalar(every))
+		m := b.IntScalar(every)
+		if limit != nil {
+			m = b.Op("Min", []*graph.Value{m, b.Sub(limit, base)})
+		}
+		shiftIteration(b, body, base)
+		carryCondition(body, carried)
+		going := b.G.Inputs[1]
+		in := append([]*graph.Value{m, going}, state[:carried]...)
+		inner := b.Node("Loop", append(in, going), len(body.Outputs)-1, graph.GraphAttr("body", body))
+		inner.Meta.Set(graph.MetaLoop, graph.LoopInner)
+		next := append([]*graph.Value{}, inner.Out[:carried]...)
+		for j := range stacks {
+			next = append(next, b.Op("SequenceInsert", []*graph.Value{state[carried+j], inner.Out[carried+1+j]}))
+		}
+		return op.LoopBody{Cond: inner.Out[carried], Next: next}
+	})
+	outer.Meta.Set(graph.MetaLoop, graph.LoopOuter)
+	results := append([]*graph.Value{}, outer.Out[:carried]...)
+	for j := range stacks {
+		results = append(results, joinSegments(b, outer.Out[carried+j], body.Outputs[2+carried+j].Type))
+	}
+	return results
+}
+
+// shiftIteration adds base to the iteration number that the nodes of a Loop's body read.
+func shiftIteration(b *op.Builder, body *graph.Graph, base *graph.Value) {
+	i := body.Inputs[0]
+	if i.NumUses() == 0 {
+		return
+	}
+	in := b.For(body)
+	if len(body.Nodes) > 0 {
+		in.Before = body.Nodes[0]
+	}
+	shifted := in.Unary("Identity", base) // stands for the sum until its operands are in place
+	i.ReplaceUses(shifted)
+	shifted.Def.Op = "Add"
+	shifted.Def.SetIn(0, i)
+	shifted.Def.SetIn(1, base)
+	shifted.Type = graph.Type{}
+	if err := b.Info.Node(shifted.Def); err != nil && b.Err == nil {
+		b.Err = err
+	}
+}
+
+// carryCondition makes the body of a Loop carry its condition out, behind the given number of carried values.
+func carryCondition(body *graph.Graph, carried int) {
+	m := body.Model
+	t := graph.TensorOf(graph.Bool, graph.ShapeOf())
+	body.AddInput(m.Fresh("going"), t)
+	n := body.NewNode("", "Identity", []*graph.Value{body.Outputs[0]}, []string{m.Fresh("going")})
+	n.Name = m.FreshNode("going")
+	n.Out[0].Type = body.Outputs[0].Type
+	body.Append(n)
+	outs := append([]*graph.Value{}, body.Outputs[:1+carried]...)
+	outs = append(append(outs, n.Out[0]), body.Outputs[1+carried:]...)
+	body.SetOutputs(outs...)
+}
+
+// joinSegments returns the stack of all iterations, given the sequence of those of the segments and the type of what is
+// stacked. Without any segment the stack is empty.
+func joinSegments(b *op.Builder, s *graph.Value, t graph.Type) *graph.Value {
+	some := b.Binary("Greater", b.Op("SequenceLength", []*graph.Value{s}), b.IntScalar(0))
+	return b.If(some, func(b *op.Builder) []*graph.Value {
+		return []*graph.Value{b.Unary("ConcatFromSequence", s, graph.IntAttr("axis", 0))}
+	}, func(b *op.Builder) []*graph.Value {
+		shape := make([]int64, 1+len(t.Shape))
+		for i, d := range t.Shape {
+			if n, ok := d.Int(); ok {
+				shape[i+1] = n
+			}
+		}
+		return []*graph.Value{b.Full(b.Ints(shape...), t.Elem, 0)}
+	})[0]
+}
