@@ -149,7 +149,15 @@ func (u *upgrader) node(n *graph.Node, opset int) error {
 			return nil // another operator, in its newest form
 		}
 	}
-	if last := versions[len(versions)-1]; last.Deprecated {
+	last := versions[len(versions)-1]
+	if f, ok := schema.Lookup("", op, opset); ok && f.OpenAttrs && !last.OpenAttrs {
+		// A runtime's version from before the operator became standard, which ignored what it did not know.
+		n.Attrs = slices.DeleteFunc(n.Attrs, func(a *graph.Attr) bool {
+			_, known := last.Attr(a.Name)
+			return !known
+		})
+	}
+	if last.Deprecated {
 		return fmt.Errorf("operator %s is deprecated since opset %d and has no canonical form", n.Op, last.Since)
 	}
 	return nil

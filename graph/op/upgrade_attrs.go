@@ -202,7 +202,8 @@ func attributeAdapters(add addAdapter) {
 		return nil
 	}, "GridSample")
 	add(11, func(u *upgrader, n *graph.Node) error { n.Op = "ScatterElements"; return nil }, "Scatter")
-	add(11, upgradeConvTranspose, "ConvTranspose")
+	// ConvTranspose: version 11 exchanged the side on which the extra element of an odd total padding goes. Runtimes
+	// and the standard's own converter never told the versions apart, so neither does this table.
 }
 
 // upgradeCast turns version 1's name of the element type into its number.
@@ -235,24 +236,5 @@ func upgradeNorm(u *upgrader, n *graph.Node) error {
 		return fmt.Errorf("p is %g, want a whole number", a.F)
 	}
 	n.SetAttr(graph.IntAttr("p", int64(a.F)))
-	return nil
-}
-
-// upgradeConvTranspose keeps the side on which the extra element of an odd total padding goes, which version 11
-// exchanged: it is at the start for SAME_UPPER and at the end else before, and the other way round since.
-func upgradeConvTranspose(u *upgrader, n *graph.Node) error {
-	if err := refuse(n, "auto_pad"); err != nil {
-		return err
-	}
-	switch n.Str("auto_pad", "NOTSET") {
-	case "SAME_UPPER":
-		n.SetAttr(graph.StringAttr("auto_pad", "SAME_LOWER"))
-	case "SAME_LOWER":
-		n.SetAttr(graph.StringAttr("auto_pad", "SAME_UPPER"))
-	case "NOTSET":
-		if n.HasAttr("output_shape") {
-			n.SetAttr(graph.StringAttr("auto_pad", "SAME_UPPER"))
-		}
-	}
 	return nil
 }

@@ -11,7 +11,7 @@ func resizeAdapters(add addAdapter) {
 	add(7, upgradeUpsample7, "Upsample")
 	add(9, func(u *upgrader, n *graph.Node) error { return u.attrIn(n, "scales", 1) }, "Upsample")
 	add(10, upgradeUpsample10, "Upsample")
-	add(11, upgradeResize11, "Resize")
+	add(11, upgradeResize10, "Resize")
 	add(13, upgradeResize13, "Resize")
 }
 
@@ -42,6 +42,43 @@ func upgradeUpsample10(u *upgrader, n *graph.Node) error {
 		n.SetAttr(graph.StringAttr("mode", "linear"))
 	}
 	return upgradeResize11(u, n)
+}
+
+// upgradeResize10 is upgradeResize11 for Resize of opset 10, of which the standard does not say how nearest rounds.
+// ONNX Runtime rounds down along axes that grow, as Upsample does, and up along axes that shrink; where both occur
+// there are two nodes.
+func upgradeResize10(u *upgrader, n *graph.Node) error {
+	x, err := need(n, 0)
+	if err != nil {
+		return err
+	}
+	scales, err := need(n, 1)
+	if err != nil {
+		return err
+	}
+	known := u.info.Const(scales)
+	if known == nil || n.Str("mode", "nearest") != "nearest" || n.Attr("mode") != nil && n.Attr("mode").Ref != "" {
+		return upgradeResize11(u, n)
+	}
+	shrink, grow := make([]float32, known.Len()), make([]float32, known.Len())
+	shrinks, grows := false, false
+	for i := range known.Len() {
+		s := float32(known.Float(i))
+		shrink[i], grow[i] = min(s, 1), max(s, 1)
+		shrinks, grows = shrinks || s < 1, grows || s > 1
+	}
+	if shrinks && grows {
+		attrs := []*graph.Attr{graph.StringAttr("coordinate_transformation_mode", "asymmetric"), graph.StringAttr("nearest_mode", "ceil")}
+		n.SetIn(0, u.b.Op("Resize", vals(x, nil, u.b.Const(graph.Floats(nil, shrink...))), attrs...))
+		n.SetIn(1, u.b.Const(graph.Floats(nil, grow...)))
+	}
+	if err := upgradeResize11(u, n); err != nil {
+		return err
+	}
+	if shrinks && !grows {
+		n.SetAttr(graph.StringAttr("nearest_mode", "ceil"))
+	}
+	return nil
 }
 
 // upgradeResize11 says how coordinates are mapped, of which there was one way before, and makes room for the operand

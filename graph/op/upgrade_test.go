@@ -69,7 +69,6 @@ func upgradeCases() []upgradeCase {
 			"ScatterElements", []float64{0, 1, 2, 9, 4, 5}},
 		{"grid sample", 16, "GridSample", []op.Arg{x4, op.FV([]int{1, 1, 1, 2}, 0, 0)}, []*graph.Attr{graph.StringAttr("mode", "bilinear")}, 0, "GridSample", []float64{2.5}},
 		{"roi align", 10, "RoiAlign", []op.Arg{x4, op.FV([]int{1, 4}, 0, 0, 1, 1), op.TV(graph.Int64, []int{1}, 0)}, nil, 0, "RoiAlign", nil},
-		{"conv transpose", 1, "ConvTranspose", []op.Arg{x4, op.FV([]int{1, 1, 1, 1}, 2)}, []*graph.Attr{graph.StringAttr("auto_pad", "SAME_UPPER")}, 0, "ConvTranspose", nil},
 		{"gru", 1, "GRU", []op.Arg{op.F(1, 1, 2), op.F(1, 3, 2), op.F(1, 3, 1)}, []*graph.Attr{graph.IntAttr("hidden_size", 1), graph.IntAttr("output_sequence", 1), graph.StringAttr("direction", "foward")}, 2, "GRU", nil},
 
 		{"add", 6, "Add", []op.Arg{x6, x6}, nil, 0, "Add", []float64{0, 2, 4, 6, 8, 10}},
@@ -99,6 +98,9 @@ func upgradeCases() []upgradeCase {
 		{"upsample 9", 9, "Upsample", []op.Arg{x4, op.FV([]int{4}, 1, 1, 2, 1)}, nil, 0, "Resize", []float64{1, 2, 1, 2, 3, 4, 3, 4}},
 		{"upsample 11", 11, "Upsample", []op.Arg{x4, op.FV([]int{4}, 1, 1, 2, 1)}, nil, 0, "Resize", []float64{1, 2, 1, 2, 3, 4, 3, 4}},
 		{"resize 10", 10, "Resize", []op.Arg{x4, op.FV([]int{4}, 1, 1, 1, 2)}, nil, 0, "Resize", []float64{1, 1, 2, 2, 3, 3, 4, 4}},
+		{"resize 10 down", 10, "Resize", []op.Arg{op.FV([]int{1, 1, 1, 4}, 1, 2, 3, 4), op.FV([]int{4}, 1, 1, 1, .75).Constant()}, nil, 0, "Resize", []float64{1, 3, 4}},
+		{"resize 10 both ways", 10, "Resize", []op.Arg{op.FV([]int{1, 1, 1, 4}, 1, 2, 3, 4), op.FV([]int{4}, 1, 1, 2, .75).Constant()}, nil, 0, "Resize Resize", []float64{1, 3, 4, 1, 3, 4}},
+		{"layer norm of a runtime", 11, "LayerNormalization", []op.Arg{x6, op.FV([]int{3}, 1, 1, 1)}, []*graph.Attr{graph.FloatAttr("epsion", 1)}, 0, "LayerNormalization", nil},
 		{"resize 11 half pixel", 11, "Resize", []op.Arg{x4, {}, op.FV([]int{4}, 1, 1, 1, 2)},
 			[]*graph.Attr{graph.StringAttr("coordinate_transformation_mode", "tf_half_pixel_for_nn"), graph.StringAttr("nearest_mode", "floor")}, 0, "Resize", []float64{1, 1, 2, 2, 3, 3, 4, 4}},
 	}
