@@ -91,12 +91,12 @@ func inferQLinearMatMul(c *InferCtx) error {
 
 // evalQLinearMatMul multiplies quantized matrices and quantizes the product.
 func evalQLinearMatMul(c *EvalCtx) error {
+	if !c.Arg(0).Elem.IsInt() || !c.Arg(3).Elem.IsInt() {
+		return c.Errorf("products of %s cannot be evaluated", c.Arg(0).Elem)
+	}
 	y, err := integerProduct(c.Arg(0), c.Arg(2), c.Arg(3), c.Arg(5))
 	if err != nil {
 		return err
-	}
-	if !c.Arg(0).Elem.IsInt() || !c.Arg(3).Elem.IsInt() {
-		return c.Errorf("products of %s cannot be evaluated", c.Arg(0).Elem)
 	}
 	shape := slices.Clone(y.Shape)
 	walk, err := broadcastTo(shape, perAxis(c.Arg(1).Shape, true), c.Arg(4).Shape, c.Arg(6).Shape, c.Arg(7).Shape)
