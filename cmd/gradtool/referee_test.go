@@ -1,0 +1,242 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/internal/ort"
+)
+
+// Referee tests hold gradtool against others: PyTorch's gradients of public cases, and an unmodified
+// ONNX Runtime, which has to load what gradtool writes and give the same numbers. They skip, and say why, where
+// the cases (the folder shared beside the project's) or the library (build tag ort) are missing.
+
+// shared returns a folder beside the project's, or skips the test.
+func shared(t *testing.T, parts ...string) string {
+	t.Helper()
+	dir := filepath.Join(append([]string{"..", "..", "..", "shared"}, parts...)...)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the public cases are not here: %v", err)
+	}
+	return dir
+}
+
+// engines returns the engines to compare with.
+func engines(t *testing.T) []string {
+	if err := ort.Available(); err != nil {
+		t.Logf("without ONNX Runtime: %v", err)
+		return []string{"interp"}
+	}
+	return []string{"interp", "ort"}
+}
+
+// gradtool runs a command line in this process and returns its exit code and what it printed.
+func gradtool(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	in, out, errs := file("in"), file("out"), file("err")
+	defer out.Close()
+	defer errs.Close()
+	if stdin != "" {
+		in.Close()
+		var err error
+		if in, err = os.Open(stdin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer in.Close()
+	p := &process{stdin: in, stdout: out, stderr: errs, getenv: os.Getenv}
+	err := p.run(append([]string{"gradtool"}, args...))
+	if err != nil {
+		p.printError(err)
+	}
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	return exitCode(err), read("out"), read("err")
+}
+
+// TestRefereeGradients checks outputs and gradients of the public cases by PyTorch, in each engine: as the
+// file is, with every input dimension symbolic, and read from standard input.
+func TestRefereeGradients(t *testing.T) {
+	root := shared(t, "gradcases")
+	list, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range engines(t) {
+		passed := 0
+		for _, e := range list {
+			dir := filepath.Join(root, e.Name())
+			model := filepath.Join(dir, "model.onnx")
+			t.Run(engine+"/"+e.Name(), func(t *testing.T) {
+				for _, form := range []struct {
+					name, stdin string
+					args        []string
+				}{
+					{"file", "", []string{"check", dir}},
+					{"symbolic", "", []string{"check", model, "--data", dir, "--symbolic"}},
+					{"stdin", model, []string{"check", "-", "--data", dir}},
+				} {
+					if code, out, errs := gradtool(t, form.stdin, append(form.args, "--engine", engine)...); code != 0 {
+						t.Errorf("%s: exit code %d\n%s%s", form.name, code, out, errs)
+						return
+					}
+				}
+				passed++
+			})
+		}
+		t.Logf("%s: %d of %d cases hold, each from a file, with symbolic dimensions and from standard input", engine, passed, len(list))
+	}
+}
+
+// refs is the file that comes with an exported network.
+type refs struct {
+	Kind  string  `json:"loss_kind"`
+	Loss  float64 `json:"loss"`
+	Grads map[string]struct {
+		Norm float64            `json:"norm"`
+		At   map[string]float64 `json:"at"`
+	} `json:"grads"`
+}
+
+// TestRefereeModels appends loss and gradient to exported networks (GRADTOOL_MODELS names their folder,
+// GRADTOOL_MODEL_LIST which of them), runs the result in ONNX Runtime, and compares loss, gradient norms and sampled entries
+// with PyTorch's float32 ones. Errors are relative to the gradient's norm. Two kinds of gradients cannot be held
+// against a float32 reference alone, so the evaluator's float64 gradient is asked too: those that are zero but for rounding (of biases in
+// front of a batch normalization) must be below 1e-5 of the largest gradient; and in deep networks with batch normalization over few samples,
+// where the reference itself is farther than the tolerance from float64, ours must be no farther from float64 than the reference at its worst.
+func TestRefereeModels(t *testing.T) {
+	root := os.Getenv("GRADTOOL_MODELS")
+	if root == "" {
+		t.Skip("GRADTOOL_MODELS names no folder of exported networks; scripts/referee makes one")
+	}
+	if err := ort.Available(); err != nil {
+		t.Skip(err)
+	}
+	const tolerance = 1e-3
+	t.Logf("%-20s %13s %9s %9s | %9s %9s %9s", "model", "nodes", "grad", "loss", "ours-ref", "ours-f64", "ref-f64")
+	for _, name := range strings.Fields(os.Getenv("GRADTOOL_MODEL_LIST")) {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(root, name)
+			b, err := os.ReadFile(filepath.Join(dir, "refs.json"))
+			if err != nil {
+				t.Skipf("not exported: %v", err)
+			}
+			var want refs
+			if err := json.Unmarshal(b, &want); err != nil {
+				t.Fatal(err)
+			}
+			axis := "1"
+			if strings.Contains(want.Kind, "last axis") {
+				axis = "-1"
+			}
+			train := filepath.Join(t.TempDir(), "train.onnx")
+			start := time.Now()
+			code, _, errs := gradtool(t, "", "grad", "--loss", "softmax-cross-entropy,axis="+axis, filepath.Join(dir, "model.onnx"), "-o", train)
+			if code != 0 {
+				t.Fatal(errs)
+			}
+			took := time.Since(start)
+			nodes := errs
+			if i := strings.Index(nodes, "nodes,"); i >= 0 {
+				nodes = strings.ReplaceAll(strings.TrimPrefix(nodes[:i], "grad: "), " nodes", "")
+			}
+			ours, loss := runTraining(t, train, dir, "--engine", "ort")
+			exact, _ := runTraining(t, train, dir, "--float64")
+			largest := 0.0
+			for _, r := range want.Grads {
+				largest = max(largest, r.Norm)
+			}
+			var worst [3]float64 // ours against the reference; ours, and the reference, against float64
+			errors := map[string][3]float64{}
+			for k, r := range want.Grads {
+				a, e := ours[k+"_grad"], exact[k+"_grad"]
+				if a == nil {
+					t.Errorf("no gradient of %s", k)
+					continue
+				}
+				if norm(e) < 1e-9*largest {
+					if norm(a) > 1e-5*largest {
+						t.Errorf("gradient of %s: norm %.2g, want zero but for rounding", k, norm(a))
+					}
+					continue
+				}
+				err := [3]float64{math.Abs(norm(a)-r.Norm) / r.Norm, math.Abs(norm(a)-norm(e)) / r.Norm, math.Abs(r.Norm-norm(e)) / r.Norm}
+				for at, x := range r.At {
+					i, _ := strconv.Atoi(at)
+					err[0] = max(err[0], math.Abs(a.Float(i)-x)/r.Norm)
+					err[1] = max(err[1], math.Abs(a.Float(i)-e.Float(i))/r.Norm)
+					err[2] = max(err[2], math.Abs(x-e.Float(i))/r.Norm)
+				}
+				errors[k] = err
+				for i := range worst {
+					worst[i] = max(worst[i], err[i])
+				}
+			}
+			for _, k := range slices.Sorted(maps.Keys(errors)) {
+				if err := errors[k]; err[0] > tolerance && err[1] > max(tolerance, worst[2]) {
+					t.Errorf("gradient of %s: %.2g from the reference, %.2g from float64, from which the reference is %.2g at its worst", k, err[0], err[1], worst[2])
+				}
+			}
+			rel := math.Abs(loss-want.Loss) / want.Loss
+			if rel > 1e-4 {
+				t.Errorf("loss %g, want %g", loss, want.Loss)
+			}
+			t.Logf("%-20s %13s %9s %9.1e | %9.1e %9.1e %9.1e", name, nodes, took.Round(time.Millisecond), rel, worst[0], worst[1], worst[2])
+		})
+	}
+}
+
+func norm(a *op.Array) float64 {
+	sum := 0.0
+	for i := range a.Len() {
+		sum += a.Float(i) * a.Float(i)
+	}
+	return math.Sqrt(sum)
+}
+
+// runTraining runs a training graph on the network's inputs and labels and returns its outputs, and the loss.
+func runTraining(t *testing.T, model, dir string, args ...string) (map[string]*op.Array, float64) {
+	t.Helper()
+	out := t.TempDir()
+	line := []string{"run", model, "--out-dir", out, "--in", "logits_target=" + filepath.Join(dir, "label.pb")}
+	inputs, _ := filepath.Glob(filepath.Join(dir, "input_*.pb"))
+	for _, f := range inputs {
+		line = append(line, "--in", f)
+	}
+	if code, _, errs := gradtool(t, "", append(line, args...)...); code != 0 {
+		t.Fatal(errs)
+	}
+	files, _ := filepath.Glob(filepath.Join(out, "output_*.pb"))
+	res := map[string]*op.Array{}
+	for _, f := range files {
+		x, err := readProto(f, graph.KindTensor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res[x.name] = x.value
+	}
+	return res, res["loss"].Float(0)
+}
