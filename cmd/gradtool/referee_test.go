@@ -232,7 +232,7 @@ func runTraining(t *testing.T, model, dir string, args ...string) (map[string]*o
 	files, _ := filepath.Glob(filepath.Join(out, "output_*.pb"))
 	res := map[string]*op.Array{}
 	for _, f := range files {
-		x, err := readProto(f, graph.KindTensor)
+		x, err := readProto(f, graph.TensorOf(graph.Undefined, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
