@@ -136,7 +136,7 @@ func (s *session) conclude(list []verdict, t *table.Table) error {
 		}
 		return differencesf("%d of %s differ", bad, count(len(list), "value"))
 	}
-	s.summaryf("%s agree", count(len(list), "value"))
+	s.summaryf("%s %s", count(len(list), "value"), plural(len(list), "agrees", "agree"))
 	return nil
 }
 

@@ -87,7 +87,13 @@ func (s *session) checkData(m *graph.Model, dir string) error {
 			add("gradient", x.name, outs[slices.Index(m.Graph.Outputs, res.Grads[i].Out)], x.value)
 		}
 	}
-	return s.conclude(list, t)
+	err = s.conclude(list, t)
+	for n := range m.Graph.AllNodes() {
+		if op.Of(n).Has(op.Random) {
+			return hint(err, "node %s draws random numbers, which differ between programs", n.Label())
+		}
+	}
+	return err
 }
 
 // datasetDirs returns the folders with input_K.pb: dir itself, or those named test_data_set_* in it.

@@ -22,18 +22,22 @@ func readProto(path string, t graph.Type) (named, error) {
 	if err != nil {
 		return named{}, err
 	}
-	a, err := datumArray(d)
+	a, err := datumArray(d, t)
 	if err != nil {
 		return named{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return named{d.Name, a}, nil
 }
 
-func datumArray(d *onnxio.Datum) (*op.Array, error) {
+// datumArray returns the value that d holds; t, the model's type of it, tells what an empty list is a list of.
+func datumArray(d *onnxio.Datum, t graph.Type) (*op.Array, error) {
 	var items []*op.Array
-	elem := graph.Undefined
+	elem, inner := graph.Undefined, graph.Type{}
+	if t.Inner != nil {
+		elem, inner = t.Inner.Elem, *t.Inner
+	}
 	for _, i := range d.Items {
-		a, err := datumArray(i)
+		a, err := datumArray(i, inner)
 		if err != nil {
 			return nil, err
 		}
