@@ -90,7 +90,7 @@ func evalTaper(w func(x float64) float64) func(*EvalCtx) error {
 			if period > 0 {
 				v = w(2 * math.Pi * float64(i) / period)
 			}
-			if err := y.setNumber(i, v); err != nil {
+			if err := y.putWhole(i, v); err != nil {
 				return err
 			}
 		}
@@ -108,8 +108,8 @@ func (c *EvalCtx) length(i int, what string) (int, error) {
 	return int(v[0]), nil
 }
 
-// setNumber sets element i of a float or integer tensor, cut to an integer there.
-func (a *Array) setNumber(i int, x float64) error {
+// putWhole sets element i of a float or integer tensor to x, without its fraction where those are integers.
+func (a *Array) putWhole(i int, x float64) error {
 	switch {
 	case a.IsFloat():
 		a.SetFloat(i, x)
@@ -182,7 +182,7 @@ func evalMel(c *EvalCtx) error {
 			case k > top:
 				v = float64(right-k) / float64(right-top)
 			}
-			if err := y.setNumber(k*bands+b, v); err != nil {
+			if err := y.putWhole(k*bands+b, v); err != nil {
 				return err
 			}
 		}
