@@ -33,11 +33,11 @@ func ParseLoopPlan(s string) (LoopPlan, error) {
 	case isCheckpoint:
 		n, err := strconv.Atoi(k)
 		if err != nil || n < 1 {
-			return LoopPlan{}, fmt.Errorf("loop plan %q: want a number of iterations of at least 1 behind the colon", s)
+			return LoopPlan{}, fmt.Errorf("plan %q: want a number of iterations of at least 1 behind the colon", s)
 		}
 		return LoopPlan{Every: n}, nil
 	}
-	return LoopPlan{}, fmt.Errorf("loop plan %q: want stack, recompute, checkpoint:K or auto", s)
+	return LoopPlan{}, fmt.Errorf("plan %q: want stack, recompute, checkpoint:K or auto", s)
 }
 
 // String returns the plan as ParseLoopPlan reads it.

@@ -17,6 +17,7 @@ type GradOptions struct {
 	Loss *loss.Spec     // attached to the single output in Of; nil: none
 	// Seeds makes cotangents inputs even where a lone scalar output would be seeded with 1.
 	Seeds bool
+	Loop  LoopPlan // what loops keep for their reverse form
 }
 
 // Grad is one gradient of a model.
@@ -43,6 +44,7 @@ type GradResult struct {
 // hold nodes of the backward graph that nothing reads; a *BlockedError is returned before any is added.
 func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, error) {
 	g := m.Graph
+	op.InlineIfs(m, info) // which branch is taken decides what depends on what
 	before := len(g.Nodes)
 	b := op.NewBuilder(g, info)
 	b.Role = graph.RoleBackward
@@ -62,7 +64,7 @@ func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, erro
 		}
 	}
 	// Find blockers before anything is added.
-	probe := &reverse{b: b, g: g}
+	probe := &reverse{b: b, g: g, plan: opt.Loop}
 	var marks []Seed
 	for _, y := range of {
 		marks = append(marks, Seed{Y: y})
@@ -75,7 +77,7 @@ func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, erro
 	if err != nil {
 		return nil, err
 	}
-	cts, err := Reverse(b, seeds, wrt)
+	cts, err := ReverseLoops(b, seeds, wrt, opt.Loop)
 	if err != nil {
 		return nil, err
 	}

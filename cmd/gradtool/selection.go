@@ -20,6 +20,7 @@ func gradFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "wrt", Usage: "differentiate with respect to `NAMES`: params (default), inputs, a name, a glob, re:REGEXP or @FILE; repeatable"},
 		&cli.StringSliceFlag{Name: "freeze", Usage: "but not with respect to `NAMES`"},
 		&cli.StringSliceFlag{Name: "of", Usage: "differentiate the outputs `NAMES` (default: all float outputs)"},
+		&cli.StringFlag{Name: "loop", Usage: "what the reverse form of a Loop reads: `PLAN` is stack (values kept by each iteration, the default), recompute, checkpoint:K (values kept by each K-th) or auto"},
 	}
 }
 
@@ -43,6 +44,11 @@ func (s *session) gradOptionsWrt(m *graph.Model, of, wrt []*graph.Value) (autodi
 		opt.Loss = &spec
 	}
 	var err error
+	if text := s.String("loop"); text != "" {
+		if opt.Loop, err = autodiff.ParseLoopPlan(text); err != nil {
+			return opt, usagef("--loop: %v", err)
+		}
+	}
 	opt.Wrt, err = s.selectWrt(m, of, wrt)
 	return opt, err
 }
