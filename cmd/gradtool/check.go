@@ -38,7 +38,7 @@ Ends with exit code 3 if something differs.`,
 		},
 		flags: slices.Concat(gradFlags(), feedFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "data", Usage: "compare with the values in `DIR`: input_K.pb, output_K.pb, cotangent_K.pb, grad_K.pb"},
-			&cli.BoolFlag{Name: "symbolic", DisableDefaultText: true, Usage: "make every dimension of the inputs symbolic first"},
+			&cli.BoolFlag{Name: "symbolic", Usage: "make every dimension of the inputs symbolic first"},
 			&cli.Float64Flag{Name: "rtol", DefaultText: "1e-3, 1e-9 for float64, 1e-5 for finite differences", Usage: "relative tolerance `R`"},
 			&cli.Float64Flag{Name: "atol", DefaultText: "1e-4, 1e-9 for float64, rounding errors for finite differences", Usage: "absolute tolerance `A`"},
 			engineFlag(), jsonFlag(), reportFlag(),

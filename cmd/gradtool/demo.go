@@ -30,8 +30,8 @@ loss, runs the result on a small batch, prints loss and gradients, each with a f
 and writes NAME.grad.onnx. With -o, or piped: writes the model itself.`,
 		examples: []string{"gradtool demo", "gradtool demo --list", "gradtool demo --grad lenet", "gradtool demo transformer | gradtool info"},
 		flags: slices.Concat([]cli.Flag{
-			&cli.BoolFlag{Name: "list", DisableDefaultText: true, Usage: "list the models"},
-			&cli.BoolFlag{Name: "grad", DisableDefaultText: true, Usage: "append the gradient, run it and show it"},
+			&cli.BoolFlag{Name: "list", Usage: "list the models"},
+			&cli.BoolFlag{Name: "grad", Usage: "append the gradient, run it and show it"},
 			jsonFlag(),
 		}, outputFlags()),
 		run: runDemo,

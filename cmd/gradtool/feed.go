@@ -20,8 +20,8 @@ import (
 // feedFlags say what goes into a model that is run.
 func feedFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "in", Usage: "inputs from a file: `[NAME=]FILE.pb`, [NAME=]FILE.npy, FILE.npz, or a folder with input_0.pb, ...; repeatable"},
-		&cli.GenericFlag{Name: "random", Value: &optional{accepts: isSeed}, Usage: "random values for inputs not given; a `SEED` may follow"},
+		&cli.StringSliceFlag{Name: "in", Usage: "read inputs from `[NAME=]FILE`, a .pb, .npy or .npz file, or from a folder with input_0.pb, ...; repeatable"},
+		&cli.GenericFlag{Name: "random", Value: &optional{accepts: isSeed}, Usage: "make random values for inputs that are not given: `SEED`"},
 		dimFlag(),
 	}
 }

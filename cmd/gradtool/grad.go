@@ -30,7 +30,7 @@ added are plain ONNX operators, so any runtime runs the result.`,
 			"gradtool grad loss.onnx | gradtool grad --of 'w_grad' --wrt w > hessian.onnx",
 		},
 		flags: slices.Concat(gradFlags(), []cli.Flag{
-			&cli.Int64Flag{Name: "opset", Usage: "write the model at ai.onnx opset `N` (default: the lowest, not below the model's own, that has every operator)", DefaultText: ""},
+			&cli.Int64Flag{Name: "opset", Usage: "write the model at ai.onnx opset `N` (default: the lowest, not below the model's own, that has every operator)"},
 		}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
 		run: runGrad,
 	}

@@ -21,8 +21,8 @@ import (
 func outputFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the model to `FILE`, - for standard output even if that is a terminal"},
-		&cli.BoolFlag{Name: "external-data", DisableDefaultText: true, Usage: "put the weights in a file beside the model, FILE.data, as models of 2 GiB and more must"},
-		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, DisableDefaultText: true, Usage: "replace an existing file that -o does not name"},
+		&cli.BoolFlag{Name: "external-data", Usage: "put the weights in a file beside the model, FILE.data, as models of 2 GiB and more must"},
+		&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace an existing file that -o does not name"},
 	}
 }
 

@@ -117,7 +117,7 @@ func readError(err error) error {
 
 // dimFlag is --dim.
 func dimFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "dim", Usage: "give the symbolic dimension a size: `NAME=SIZE`, repeatable"}
+	return &cli.StringSliceFlag{Name: "dim", Usage: "give a symbolic dimension a size; repeatable: `NAME=SIZE`"}
 }
 
 // dims returns what --dim says.

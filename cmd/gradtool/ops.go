@@ -29,8 +29,8 @@ The names select operators; * and ? stand for any text and any character. The de
   unsupported    none, for the reason given`,
 		examples: []string{"gradtool ops", "gradtool ops 'Reduce*'", "gradtool ops --grad", "gradtool ops --markdown > docs/OPS.md"},
 		flags: []cli.Flag{
-			&cli.BoolFlag{Name: "grad", DisableDefaultText: true, Usage: "only operators on which a gradient path can stand or break: leave out those without gradient"},
-			&cli.BoolFlag{Name: "markdown", DisableDefaultText: true, Usage: "print the document docs/OPS.md"},
+			&cli.BoolFlag{Name: "grad", Usage: "only operators on which a gradient path can stand or break: leave out those without gradient"},
+			&cli.BoolFlag{Name: "markdown", Usage: "print the document docs/OPS.md"},
 			jsonFlag(),
 		},
 		run: runOps,

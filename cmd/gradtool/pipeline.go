@@ -23,8 +23,8 @@ func passFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "print-after", Usage: "print the model as text on standard error after a `PASS`, or all, or changed"},
 		&cli.StringFlag{Name: "dump-passes", Usage: "write the model as text to `DIR` after each pass"},
-		&cli.BoolFlag{Name: "time-passes", DisableDefaultText: true, Usage: "print what each pass took"},
-		&cli.BoolFlag{Name: "no-verify", DisableDefaultText: true, Usage: "skip the verifier after each pass, for time measurements"},
+		&cli.BoolFlag{Name: "time-passes", Usage: "print what each pass took"},
+		&cli.BoolFlag{Name: "no-verify", Usage: "skip the verifier after each pass, for time measurements"},
 	}
 }
 

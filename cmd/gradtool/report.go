@@ -65,7 +65,7 @@ func reportFlag() cli.Flag {
 
 // jsonFlag is --json, for verbs whose standard output can carry the report.
 func jsonFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print JSON instead of text"}
+	return &cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"}
 }
 
 // write writes the report where --report says.

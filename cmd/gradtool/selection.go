@@ -16,7 +16,7 @@ import (
 // gradFlags say what to differentiate with respect to what.
 func gradFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "loss", Usage: "attach a loss: `KIND` is softmax-cross-entropy[,axis=K][,reduction=mean|sum][,ignore=I] or mse[,reduction=mean|sum]"},
+		&cli.StringFlag{Name: "loss", Usage: "attach a loss; `KIND` is softmax-cross-entropy[,axis=K][,reduction=mean|sum][,ignore=I] or mse[,reduction=mean|sum]"},
 		&cli.StringSliceFlag{Name: "wrt", Usage: "differentiate with respect to `NAMES`: params (default), inputs, a name, a glob, re:REGEXP or @FILE; repeatable"},
 		&cli.StringSliceFlag{Name: "freeze", Usage: "but not with respect to `NAMES`"},
 		&cli.StringSliceFlag{Name: "of", Usage: "differentiate the outputs `NAMES` (default: all float outputs)"},

@@ -21,9 +21,9 @@ The text is in the syntax of the ONNX standard. Large tensors are elided. A node
 of one of its results.`,
 		examples: []string{"gradtool show model.onnx", "gradtool show --types model.onnx | less", "gradtool show --around fc1/MatMul:2 train.onnx"},
 		flags: slices.Concat([]cli.Flag{
-			&cli.BoolFlag{Name: "types", DisableDefaultText: true, Usage: "infer types first and print those of all values"},
+			&cli.BoolFlag{Name: "types", Usage: "infer types first and print those of all values"},
 			&cli.StringFlag{Name: "around", Usage: "print only the nodes up to K steps from a `NODE:K`"},
-			&cli.BoolFlag{Name: "weights", DisableDefaultText: true, Usage: "print the elements of all tensors"},
+			&cli.BoolFlag{Name: "weights", Usage: "print the elements of all tensors"},
 		}, inputFlags()),
 		run: runShow,
 	}

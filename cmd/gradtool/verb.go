@@ -67,8 +67,8 @@ type session struct {
 // commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.
 func commonFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "say nothing but errors"},
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true, Usage: "say more about each step"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "say more about each step"},
 		&cli.StringFlag{Name: "color", Value: "auto", DefaultText: "auto", Usage: "when to colour: `auto|always|never`"},
 	}
 }
@@ -136,7 +136,10 @@ func (v verb) help() string {
 	if v.about != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(v.about))
 	}
-	b.WriteString("\nflags:{{range .VisibleFlags}}\n  {{.}}{{end}}\n")
+	b.WriteString("\nflags:\n")
+	for _, f := range append(append(v.flags, commonFlags()...), cli.HelpFlag) {
+		flagHelp(&b, f)
+	}
 	if len(v.examples) > 0 {
 		b.WriteString("\nexamples:\n")
 		for _, e := range v.examples {
@@ -144,6 +147,58 @@ func (v verb) help() string {
 		}
 	}
 	return b.String()
+}
+
+// Layout of the list of flags.
+const (
+	flagColumn = 28 // where the text of a flag begins
+	helpWidth  = 110
+)
+
+// flagHelp writes one flag: its spellings, what its value is called, and what it does. The text of a flag has the
+// name of its value in backquotes; at the end, behind a colon, it stands for the column on the left only.
+func flagHelp(b *strings.Builder, f cli.Flag) {
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return
+	}
+	var spellings []string
+	for _, n := range f.Names() {
+		spellings = append(spellings, flagText(n))
+	}
+	left := strings.Join(spellings, ", ")
+	text := d.GetUsage()
+	if before, rest, ok := strings.Cut(text, "`"); ok {
+		value, after, _ := strings.Cut(rest, "`")
+		if _, opt := optionalValue(f); opt {
+			left += " [" + value + "]"
+		} else {
+			left += " " + value
+		}
+		text = before + value + after
+		if after == "" && strings.HasSuffix(before, ": ") {
+			text = strings.TrimSuffix(before, ": ")
+		}
+	}
+	if def := d.GetDefaultText(); def != "" && takesValue(f) && def != "0" {
+		text += " (default: " + strings.Trim(def, `"`) + ")"
+	}
+	line := fmt.Sprintf("  %-*s", flagColumn-2, left)
+	if len(left) > flagColumn-4 {
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		line = strings.Repeat(" ", flagColumn)
+	}
+	for _, word := range strings.Fields(text) {
+		if len(line)+len(word)+1 > helpWidth && len(line) > flagColumn {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = strings.Repeat(" ", flagColumn)
+		}
+		if len(line) > flagColumn {
+			line += " "
+		}
+		line += word
+	}
+	b.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
 func (v verb) usage() string {

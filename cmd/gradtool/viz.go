@@ -27,7 +27,7 @@ nodes are collapsed by the scopes in their node names.`,
 		},
 		flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE`"},
-			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "draw every node, however many there are"},
+			&cli.BoolFlag{Name: "all", Usage: "draw every node, however many there are"},
 			&cli.StringFlag{Name: "around", Usage: "draw only the nodes up to K steps from a `NODE:K`"},
 			&cli.StringFlag{Name: "rankdir", Value: "TB", DefaultText: "TB", Usage: "direction of the drawing: `TB|LR|BT|RL`"},
 		}, inputFlags()),
