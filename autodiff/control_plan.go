@@ -9,10 +9,10 @@ import (
 // LoopPlan says where the reverse form of a Loop has the values of its forward iterations from. The zero LoopPlan stacks:
 // the forward Loop keeps, for every iteration, what it carries and the results that are expensive or
 // random, as stacked results or, where their shapes change from one iteration to the next, in sequences. Cheap results are
-// computed again from those.
+// computed again from those. Loops with random operators inside stack whatever the plan.
 type LoopPlan struct {
 	// Recompute keeps nothing: each reverse iteration runs the forward iterations before its own again. Work is
-	// quadratic in the number of iterations. Random loops stack all the same.
+	// quadratic in the number of iterations.
 	Recompute bool
 	// Every, if positive, keeps what is carried at each Every-th iteration only; from there the reverse form runs a
 	// segment of so many iterations again, now stacking.

@@ -2,6 +2,7 @@ package autodiff
 
 import (
 	"math"
+	"slices"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -29,7 +30,7 @@ const largeStacks = 256 << 20
 
 // segmentLength returns the number of iterations of a segment of n, 0 if n is not to be split.
 func (r *reverse) segmentLength(n *graph.Node) int64 {
-	if !n.Is("Loop") || n.Meta.Get(graph.MetaLoop) != "" || !r.onPath(n) {
+	if !n.Is("Loop") || n.Meta.Get(graph.MetaLoop) != "" || !r.onPath(n) || isRandom(n) {
 		return 0
 	}
 	if r.plan.Every > 0 || !r.plan.Auto {
@@ -85,7 +86,7 @@ func splitLoop(b *op.Builder, n *graph.Node, every int64) []*graph.Value {
 			m = b.Op("Min", []*graph.Value{m, b.Sub(limit, base)})
 		}
 		shiftIteration(b, body, base)
-		carryCondition(body, carried)
+		carryCondition(b, body, carried)
 		going := b.G.Inputs[1]
 		in := append([]*graph.Value{m, going}, state[:carried]...)
 		inner := b.Node("Loop", append(in, going), len(body.Outputs)-1, graph.GraphAttr("body", body))
@@ -125,18 +126,17 @@ func shiftIteration(b *op.Builder, body *graph.Graph, base *graph.Value) {
 	}
 }
 
-// carryCondition makes the body of a Loop carry its condition out, behind the given number of carried values.
-func carryCondition(body *graph.Graph, carried int) {
-	m := body.Model
-	t := graph.TensorOf(graph.Bool, graph.ShapeOf())
-	body.AddInput(m.Fresh("going"), t)
-	n := body.NewNode("", "Identity", []*graph.Value{body.Outputs[0]}, []string{m.Fresh("going")})
-	n.Name = m.FreshNode("going")
-	n.Out[0].Type = body.Outputs[0].Type
-	body.Append(n)
-	outs := append([]*graph.Value{}, body.Outputs[:1+carried]...)
-	outs = append(append(outs, n.Out[0]), body.Outputs[1+carried:]...)
-	body.SetOutputs(outs...)
+// carryCondition makes the body of a Loop carry its condition out as a scalar, behind the given number of carried values.
+func carryCondition(b *op.Builder, body *graph.Graph, carried int) {
+	body.AddInput(body.Model.Fresh("going"), graph.TensorOf(graph.Bool, graph.ShapeOf()))
+	in := b.For(body)
+	cond := body.Outputs[0]
+	if len(cond.Type.Shape) == 0 && cond.Type.Shape != nil {
+		cond = in.Unary("Identity", cond)
+	} else {
+		cond = in.Reshape(cond, in.Ints())
+	}
+	body.SetOutputs(slices.Insert(slices.Clone(body.Outputs), 1+carried, cond)...)
 }
 
 // joinSegments returns the stack of all iterations, given the sequence of those of the segments and the type of what is

@@ -109,12 +109,12 @@ func (s *inner) resolve(v *graph.Value) *graph.Value {
 	case v.Def == nil || keeps(v.Def):
 		w = s.residual(v)
 	}
-	if w == nil && v.Def != nil {
+	if w == nil && v.Def != nil && !isRandom(v.Def) {
 		s.copy(v.Def)
 		return s.have[v]
 	}
 	if w == nil && s.c.Err == nil {
-		s.c.Err = fmt.Errorf("the value %q of each iteration is neither kept nor computed again", v.Name)
+		s.c.Err = fmt.Errorf("the derivative needs the value %q (%s) of each iteration, which can neither be kept nor computed again", v.Name, v.Type)
 	}
 	s.have[v] = w
 	return w
