@@ -48,8 +48,8 @@ func (l *loop) output(k int) *graph.Value { return l.g.Outputs[1+k] }
 
 // state is a value that the reverse Loop carries.
 type state struct {
-	at         int          // index among the operands of the forward Loop and its captured values
-	init, next *graph.Value // next is set when the sweep is over
+	at   int // index among the operands of the forward Loop and its captured values
+	init *graph.Value
 }
 
 // reverse emits the reverse Loop and returns the cotangents of the operands and captured values.
@@ -210,10 +210,6 @@ func (l *loop) shaped(x, v *graph.Value) *graph.Value {
 		return l.early.Unsqueeze(x, 0)
 	}
 	return x
-}
-
-func trueTensor() *graph.Tensor {
-	return &graph.Tensor{Elem: graph.Bool, Dims: []int64{}, Data: graph.Bytes{1}}
 }
 
 // collect makes the Loop gather v, whose shape may change, in a sequence, and returns the sequence.

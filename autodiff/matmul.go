@@ -1,7 +1,6 @@
 package autodiff
 
 import (
-	"fmt"
 	"slices"
 
 	"gradtool/graph"
@@ -63,7 +62,7 @@ func matmulVJP(c *Ctx) []*graph.Value {
 
 // rows returns x as a matrix whose rows are its last axis, of the given size.
 func rows(c *Ctx, x, size *graph.Value) *graph.Value {
-	if s := x.Type.Shape; s != nil && len(s) == 2 {
+	if len(x.Type.Shape) == 2 {
 		return x
 	}
 	return c.Op("Reshape", []*graph.Value{x, c.Concat(0, c.Ints(-1), size)})
@@ -170,12 +169,4 @@ func flagBit(flag int64) int64 {
 		return 1
 	}
 	return 0
-}
-
-// needRank returns an error unless the rank of operand i of n is known.
-func needRank(n *graph.Node, i int) error {
-	if v := n.Operand(i); v != nil && v.Type.Shape == nil {
-		return fmt.Errorf("the rank of operand %d, %q, is not known", i, v.Name)
-	}
-	return nil
 }

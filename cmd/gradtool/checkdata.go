@@ -112,7 +112,7 @@ func datasetDirs(dir string) ([]string, error) {
 		}
 	}
 	if len(sets) == 0 {
-		return nil, fmt.Errorf("%s holds neither output_0.pb nor folders test_data_set_0, ...", dir)
+		return nil, fmt.Errorf("%s holds neither output_0.pb nor folders test_data_set_K", dir)
 	}
 	return sets, nil
 }

@@ -132,8 +132,9 @@ func writeMember(z *zip.Writer, a Array) error {
 	}
 	size := uint64(len(head) + len(a.Data))
 	w, err := z.CreateRaw(&zip.FileHeader{
-		Name:               a.Name + ".npy",
-		Flags:              utf8Flag,
+		Name:  a.Name + ".npy",
+		Flags: utf8Flag,
+		//lint:ignore SA1019 CreateRaw writes this field and not Modified
 		ModifiedDate:       firstDay,
 		Method:             zip.Store,
 		CRC32:              crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, a.Data),
