@@ -25,9 +25,9 @@ func demoVerb() verb {
 		name: "demo", group: groupOther, args: "[NAME]", maxArgs: 1,
 		summary: "show the whole thing on a small model that comes with gradtool, or write that model",
 		about: `
-Without flags at a terminal, or with --grad: builds the model (mlp by default), appends the gradient of a
-loss, runs the result on a small batch, prints loss and gradients, each with a finite difference beside it,
-and writes NAME.grad.onnx. With -o, or piped: writes the model itself.`,
+Builds the model (mlp by default), appends the gradient of a loss, runs the result on a small batch, prints
+loss and gradients, each with a finite difference beside it, and writes NAME.grad.onnx. A model that is named
+and goes to -o or into a pipe is written as it is, unless --grad asks for the show.`,
 		examples: []string{"gradtool demo", "gradtool demo --list", "gradtool demo --grad lenet", "gradtool demo transformer | gradtool info"},
 		flags: slices.Concat([]cli.Flag{
 			&cli.BoolFlag{Name: "list", Usage: "list the models"},
@@ -58,7 +58,7 @@ func runDemo(s *session) error {
 		}
 		return hint(err, "there are %s", orList(all))
 	}
-	if s.Bool("grad") || !s.IsSet("output") && term.IsTerminal(s.stdout) {
+	if s.Bool("grad") || !s.IsSet("output") && (!s.Args().Present() || term.IsTerminal(s.stdout)) {
 		return s.demoGradient(model)
 	}
 	out, err := s.target(name + ".onnx")
