@@ -44,7 +44,9 @@ func controlCases() []op.Sample {
 	}
 	// while runs without a trip count, with a weight matrix.
 	while := func(b *op.Builder, in vals) vals {
-		small := func(b *op.Builder, x *graph.Value) *graph.Value { return b.Binary("Less", b.ReduceAll(b.Mul(x, x)), b.Like(x, 40)) }
+		small := func(b *op.Builder, x *graph.Value) *graph.Value {
+			return b.Binary("Less", b.ReduceAll(b.Mul(x, x)), b.Like(x, 40))
+		}
 		return b.Loop(nil, small(b, in[0]), in[:1], nil, func(b *op.Builder, i *graph.Value, s vals) op.LoopBody {
 			y := b.MatMul(s[0], in[1])
 			return op.LoopBody{Cond: small(b, y), Next: vals{y}, Stack: vals{b.Unary("Tanh", b.MatMul(y, in[1]))}}
