@@ -180,6 +180,9 @@ type Node struct {
 	Src      any // belongs to the package that read the node
 }
 
+// NextID returns the ID that the next value or node of the model gets: those made from now on have it or a higher one.
+func (m *Model) NextID() int { return m.lastID + 1 }
+
 // newValue returns a value of g; the name is taken as it is and marked as used.
 func (g *Graph) newValue(name string, t Type) *Value {
 	m := g.Model
