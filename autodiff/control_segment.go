@@ -60,6 +60,9 @@ func splitLoop(b *op.Builder, n *graph.Node, every int64) []*graph.Value {
 	stacks := len(body.Outputs) - 1 - carried
 	n.DeleteAttr("body")
 	limit, cond := n.In[0], n.Operand(1)
+	if cond != nil && (cond.Type.Shape == nil || len(cond.Type.Shape) > 0) {
+		cond = b.Reshape(cond, b.Ints())
+	}
 	var segments *graph.Value
 	if limit != nil {
 		limit = b.Reshape(b.Cast(limit, graph.Int64), b.Ints())
@@ -86,6 +89,7 @@ func splitLoop(b *op.Builder, n *graph.Node, every int64) []*graph.Value {
 			m = b.Op("Min", []*graph.Value{m, b.Sub(limit, base)})
 		}
 		shiftIteration(b, body, base)
+		scalarCondition(b, body)
 		carryCondition(b, body, carried)
 		going := b.G.Inputs[1]
 		in := append([]*graph.Value{m, going}, state[:carried]...)
@@ -124,6 +128,22 @@ func shiftIteration(b *op.Builder, body *graph.Graph, base *graph.Value) {
 	if err := b.Info.Node(shifted.Def); err != nil && b.Err == nil {
 		b.Err = err
 	}
+}
+
+// scalarCondition makes the condition that a Loop's body takes a scalar where it is a vector of one element: ONNX Runtime
+// wants it to be of the operand's shape.
+func scalarCondition(b *op.Builder, body *graph.Graph) {
+	old := body.Inputs[1]
+	if len(old.Type.Shape) == 0 {
+		return
+	}
+	body.Inputs[1] = body.AddInput(body.Model.Fresh("going"), graph.TensorOf(graph.Bool, graph.ShapeOf()))
+	body.Inputs = body.Inputs[:len(body.Inputs)-1]
+	in := b.For(body)
+	if len(body.Nodes) > 0 {
+		in.Before = body.Nodes[0]
+	}
+	old.ReplaceUses(in.Unsqueeze(body.Inputs[1], 0))
 }
 
 // carryCondition makes the body of a Loop carry its condition out as a scalar, behind the given number of carried values.
