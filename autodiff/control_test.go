@@ -102,3 +102,118 @@ func TestPower(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatLoopsKeep counts the elements that Loops hand from the forward to the backward graph.
+func TestWhatLoopsKeep(t *testing.T) {
+	const trips, size = 64, 100
+	for _, test := range []struct {
+		plan     string
+		min, max int
+	}{
+		{"stack", trips * size, trips*size + 10*size},
+		{"checkpoint:8", trips / 8 * size, trips/8*size + 10*size},
+		{"recompute", 0, 10 * size},
+	} {
+		m := graph.NewModel("keep", op.SampleOpset)
+		n := m.Graph.AddInput("n", graph.TensorOf(graph.Int64, graph.ShapeOf()))
+		x := m.Graph.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(size)))
+		b := op.NewBuilder(m.Graph, op.NewInfo())
+		y := b.Loop(n, nil, []*graph.Value{x}, nil, func(b *op.Builder, i *graph.Value, s []*graph.Value) op.LoopBody {
+			return op.LoopBody{Next: []*graph.Value{b.Unary("Sin", b.Mul(s[0], x))}}
+		}).Out[0]
+		plan, _ := ParseLoopPlan(test.plan)
+		cts, err := ReverseLoops(b, []Seed{{y, x}}, []*graph.Value{x}, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Graph.SetOutputs(cts[0])
+		kept := 0
+		machine, err := interp.New(m, interp.Options{Watch: func(v *graph.Value, a *op.Array) {
+			if v.Def.Is("Loop") {
+				kept += a.Len()
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := machine.Run([]*op.Array{op.IntScalar(trips), op.NewArray(graph.Float, []int{size}, false)}); err != nil {
+			t.Fatal(err)
+		}
+		if kept < test.min || kept > test.max {
+			t.Errorf("%s: Loops give %d elements, want %d to %d", test.plan, kept, test.min, test.max)
+		}
+	}
+}
+
+// TestAutoPlan splits loops whose stacks would be large, and no others.
+func TestAutoPlan(t *testing.T) {
+	for _, test := range []struct{ trips, size, want int64 }{
+		{1_000_000, 1000, 1000}, {10_000, 100_000, 100}, {10, 1000, 0}, {2, 1 << 30, 0},
+	} {
+		m := graph.NewModel("auto", op.SampleOpset)
+		x := m.Graph.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(test.size)))
+		b := op.NewBuilder(m.Graph, op.NewInfo())
+		n := b.Loop(b.IntScalar(test.trips), nil, []*graph.Value{x, x}, nil, func(b *op.Builder, i *graph.Value, s []*graph.Value) op.LoopBody {
+			return op.LoopBody{Next: []*graph.Value{b.Mul(s[0], s[1]), s[1]}}
+		})
+		r := &reverse{b: b, g: m.Graph, plan: LoopPlan{Auto: true}}
+		r.mark([]Seed{{Y: n.Out[0]}}, []*graph.Value{x})
+		if got := r.segmentLength(n); got != test.want {
+			t.Errorf("%d iterations of %d floats: segments of %d, want %d", test.trips, test.size, got, test.want)
+		}
+	}
+}
+
+// TestReadRows finds that slices read by number are summed up once, by a scatter behind the reverse Loop.
+func TestReadRows(t *testing.T) {
+	m := graph.NewModel("rows", op.SampleOpset)
+	x := m.Graph.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(5, 3)))
+	h := m.Graph.AddInput("h", graph.TensorOf(graph.Float, graph.ShapeOf(3)))
+	b := op.NewBuilder(m.Graph, op.NewInfo())
+	y := b.Loop(b.IntScalar(5), nil, []*graph.Value{h}, nil, func(b *op.Builder, i *graph.Value, s []*graph.Value) op.LoopBody {
+		return op.LoopBody{Next: []*graph.Value{b.Mul(s[0], b.Gather(x, i, 0))}}
+	}).Out[0]
+	if _, err := Reverse(b, []Seed{{y, h}}, []*graph.Value{x}); err != nil {
+		t.Fatal(err)
+	}
+	scatters := 0
+	for n := range m.Graph.AllNodes() {
+		switch {
+		case n.Op == "ScatterND" && n.Graph == m.Graph:
+			scatters++
+		case n.Op == "ScatterND", n.Op == "Pad":
+			t.Errorf("%s runs in every iteration", n.Label())
+		}
+	}
+	if scatters != 1 {
+		t.Errorf("%d scatters behind the loop, want 1", scatters)
+	}
+}
+
+// TestKeptByIf finds that an expensive result of a branch becomes a result of the If, and cheap ones are computed again.
+func TestKeptByIf(t *testing.T) {
+	m := graph.NewModel("kept", op.SampleOpset)
+	c := m.Graph.AddInput("c", graph.TensorOf(graph.Bool, graph.ShapeOf()))
+	x := m.Graph.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(3, 3)))
+	b := op.NewBuilder(m.Graph, op.NewInfo())
+	y := b.If(c, func(b *op.Builder) []*graph.Value { return []*graph.Value{b.Unary("Sin", b.Unary("Exp", b.MatMul(x, x)))} },
+		func(b *op.Builder) []*graph.Value { return []*graph.Value{b.Mul(x, x)} })[0]
+	if _, err := Reverse(b, []Seed{{y, x}}, []*graph.Value{x}); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(y.Def.Out); got != 2 {
+		t.Errorf("the forward If has %d results, want 2", got)
+	}
+	products, exps := 0, 0
+	for n := range m.Graph.AllNodes() {
+		switch n.Op {
+		case "MatMul", "Gemm":
+			products++
+		case "Exp":
+			exps++
+		}
+	}
+	if products != 3 || exps != 2 {
+		t.Errorf("%d products and %d exponentials, want 3 and 2", products, exps)
+	}
+}
