@@ -196,7 +196,9 @@ func TestKeptByIf(t *testing.T) {
 	c := m.Graph.AddInput("c", graph.TensorOf(graph.Bool, graph.ShapeOf()))
 	x := m.Graph.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(3, 3)))
 	b := op.NewBuilder(m.Graph, op.NewInfo())
-	y := b.If(c, func(b *op.Builder) []*graph.Value { return []*graph.Value{b.Unary("Sin", b.Unary("Exp", b.MatMul(x, x)))} },
+	y := b.If(c, func(b *op.Builder) []*graph.Value {
+		return []*graph.Value{b.Unary("Sin", b.Unary("Exp", b.MatMul(x, x)))}
+	},
 		func(b *op.Builder) []*graph.Value { return []*graph.Value{b.Mul(x, x)} })[0]
 	if _, err := Reverse(b, []Seed{{y, x}}, []*graph.Value{x}); err != nil {
 		t.Fatal(err)
