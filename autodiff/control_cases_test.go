@@ -123,6 +123,17 @@ func controlCases() []op.Sample {
 		trips := b.Unsqueeze(in[0], 0)
 		return b.LoopOver(s.G, trips, b.Unsqueeze(b.True(), 0), in[1:2]).Out
 	}
+	// mapped has a SequenceMap with a captured factor in a branch.
+	mapped := func(b *op.Builder, in vals) vals {
+		s := b.Op("SequenceConstruct", in[1:3])
+		return b.If(in[0], func(b *op.Builder) vals {
+			f := b.Inner("product")
+			x := f.Param("x", floats(1))
+			f.Return(f.Mul(f.Mul(x, x), in[3]))
+			m := b.Node("SequenceMap", vals{s}, 1, graph.GraphAttr("body", f.G)).Out[0]
+			return vals{b.Unary("ConcatFromSequence", m, graph.IntAttr("axis", 0))}
+		}, func(b *op.Builder) vals { return vals{in[1]} })
+	}
 	// constant is a loop whose carried value is overwritten by a captured one: with no iteration it is the operand.
 	constant := func(b *op.Builder, in vals) vals {
 		return b.Loop(in[0], nil, in[1:2], nil, func(b *op.Builder, i *graph.Value, s vals) op.LoopBody {
@@ -149,6 +160,7 @@ func controlCases() []op.Sample {
 		{Name: "product in branch, not taken", In: []op.Arg{flag(0), op.F(2, 2), op.F(2, 2)}, Build: heavy},
 		{Name: "scan in loop", In: []op.Arg{count(2), op.F(2), op.F(3, 2), op.F(2, 2)}, Build: scanned},
 		{Name: "old forms", In: []op.Arg{count(3), op.F(2)}, Build: old},
+		{Name: "map in branch", In: []op.Arg{flag(1), op.F(2), op.F(2), op.F(2)}, Build: mapped},
 		{Name: "overwritten", In: []op.Arg{count(2), op.F(2), op.F(2)}, Build: constant},
 		{Name: "overwritten, no trips", In: []op.Arg{count(0), op.F(2), op.F(2)}, Build: constant},
 	}

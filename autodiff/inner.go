@@ -165,12 +165,23 @@ func isRandom(n *graph.Node) bool {
 // dropDead removes the nodes of g, and of the graphs in it, whose results nobody reads.
 func dropDead(g *graph.Graph) {
 	var dead []*graph.Node
+	gone := map[*graph.Node]bool{}
+	read := func(u graph.Use) bool {
+		m := u.Node
+		if m == nil {
+			m = u.Graph.Parent
+		}
+		for ; m != nil && m.Graph != nil; m = m.Graph.Parent { // what runs the reader may be dead
+			if gone[m] {
+				return false
+			}
+		}
+		return true
+	}
 	for _, n := range slices.Backward(g.Nodes) {
-		used := slices.ContainsFunc(n.Out, func(v *graph.Value) bool {
-			return v != nil && slices.ContainsFunc(v.Uses(), func(u graph.Use) bool { return u.Node == nil || !slices.Contains(dead, u.Node) })
-		})
-		if !used {
+		if !slices.ContainsFunc(n.Out, func(v *graph.Value) bool { return v != nil && slices.ContainsFunc(v.Uses(), read) }) {
 			dead = append(dead, n)
+			gone[n] = true
 			continue
 		}
 		for _, sub := range n.Subgraphs() {
