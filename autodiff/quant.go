@@ -145,7 +145,7 @@ func dequantizeVJP(c *Ctx) []*graph.Value {
 	if c.Need(1) {
 		steps := c.Cast(q, elem)
 		if z != nil {
-			steps = c.Sub(steps, c.Cast(c.spreadScale(z, q), elem))
+			steps = c.Sub(steps, c.spreadScale(c.Cast(z, elem), q))
 		}
 		out[1] = c.gatherScale(c.Mul(g, steps), s, q)
 	}
@@ -185,7 +185,7 @@ func (c *Ctx) inRange(quotient, zero, x *graph.Value, t graph.DataType) *graph.V
 		code = c.Unary("Round", quotient)
 	}
 	if zero != nil {
-		code = c.Add(code, c.Cast(c.spreadScale(zero, x), elem))
+		code = c.Add(code, c.spreadScale(c.Cast(zero, elem), x))
 	}
 	if t.IsFloat() {
 		return c.Binary("LessOrEqual", c.Unary("Abs", code), c.Scalar(elem, op.FloatMax(t)))

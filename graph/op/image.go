@@ -241,7 +241,7 @@ func resizeSamples() []Sample {
 		{Name: "cubic", In: []Arg{x, none, scales(1, 1, 2, 0.8)}, Attrs: mode("cubic")},
 		{Name: "cubic excluding outside", In: []Arg{x, none, none, I(1, 2, 9, 10)}, Attrs: mode("cubic", graph.IntAttr("exclude_outside", 1), graph.FloatAttr("cubic_coeff_a", -0.5))},
 		{Name: "cubic antialias", In: []Arg{F(1, 1, 8, 9), none, none, I(1, 1, 4, 5)}, Attrs: mode("cubic", graph.IntAttr("antialias", 1))},
-		{Name: "crop", In: []Arg{x, FV([]int{8}, 0, 0, 0.4, 0.6, 1, 1, 0.9, 1.2).Constant(), none, I(1, 2, 3, 4)}, Attrs: mode("linear", coord("tf_crop_and_resize"), graph.FloatAttr("extrapolation_value", 10))},
+		{Name: "crop", In: []Arg{x, FV([]int{8}, 0, 0, 0.4, 0.6, 1, 1, 0.9, 1.3).Constant(), none, I(1, 2, 3, 4)}, Attrs: mode("linear", coord("tf_crop_and_resize"), graph.FloatAttr("extrapolation_value", 10))},
 		{Name: "axes", In: []Arg{x, none, none, I(3, 6)}, Attrs: mode("linear", graph.IntsAttr("axes", 2, 3))},
 		{Name: "not larger", In: []Arg{x, none, none, I(7, 8)}, Attrs: mode("nearest", graph.IntsAttr("axes", 2, 3), graph.StringAttr("keep_aspect_ratio_policy", "not_larger"))},
 		{Name: "one axis", In: []Arg{F(2, 3, 5), none, scales(1, 1, 2)}, Attrs: mode("linear")},

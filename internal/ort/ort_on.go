@@ -120,11 +120,10 @@ func (s *Session) Run(inputs []Tensor) ([]Tensor, error) {
 	}
 	in := make([]ortgo.Value, len(inputs))
 	out := make([]ortgo.Value, len(s.outputs))
+	var made []ortgo.Value // what has to be freed
 	defer func() {
-		for _, v := range append(in, out...) {
-			if v != nil {
-				v.Destroy()
-			}
+		for _, v := range made {
+			v.Destroy()
 		}
 	}()
 	for i, t := range inputs {
@@ -135,6 +134,7 @@ func (s *Session) Run(inputs []Tensor) ([]Tensor, error) {
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", s.inputs[i], err)
 		}
+		made = append(made, in[i])
 	}
 	for i, o := range s.outputs {
 		k, err := kindOf(o.Elem)
@@ -148,9 +148,18 @@ func (s *Session) Run(inputs []Tensor) ([]Tensor, error) {
 		if err != nil {
 			return nil, fmt.Errorf("output %q: %w", o.Name, err)
 		}
+		if out[i] != nil {
+			made = append(made, out[i])
+		}
 	}
+	given := slices.Clone(out)
 	if err := s.session.Run(in, out); err != nil {
-		return nil, err
+		return nil, err // what the binding put into out by then may be nil pointers
+	}
+	for i, v := range out {
+		if given[i] == nil {
+			made = append(made, v)
+		}
 	}
 	res := make([]Tensor, len(out))
 	for i, v := range out {
