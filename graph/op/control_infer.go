@@ -117,6 +117,9 @@ func (l *bodyInfer) run() (types []graph.Type, bodyErr, err error) {
 		changed := false
 		for k := range types {
 			next := l.body.Outputs[l.outAt+k]
+			if opensOptional(types[k], next.Type) {
+				continue
+			}
 			t, err := joinTypes(types[k], next.Type)
 			if err != nil {
 				return nil, bodyErr, l.c.Errorf("carried value %d: it starts as %s and becomes %s", k, types[k], next.Type)
@@ -133,9 +136,24 @@ func (l *bodyInfer) run() (types []graph.Type, bodyErr, err error) {
 			}
 		}
 		if !changed {
+			for k := range types {
+				if next := l.body.Outputs[l.outAt+k].Type; opensOptional(types[k], next) {
+					types[k] = next
+				}
+			}
 			return types, bodyErr, nil
 		}
 	}
+}
+
+// opensOptional reports whether a loop that starts with an optional t goes on with its element type u, as the standard
+// allows: an element stands for the optional that holds it.
+func opensOptional(t, u graph.Type) bool {
+	if t.Kind != graph.KindOptional || t.Inner == nil || u.Kind == graph.KindOptional || u.Kind == graph.KindUnknown {
+		return false
+	}
+	_, err := joinTypes(*t.Inner, u)
+	return err == nil
 }
 
 // carry gives body input k its type and, in as far as it is sure for every iteration, its value.
