@@ -14,8 +14,8 @@
 //
 // The file connects nodes by name, the model by pointer. Names are resolved as the standard says: in
 // the graph itself, then in the enclosing graphs. Nodes may stand in any order. Where a file defines a
-// name twice, a node reads the definition before it, if there is one. A name that nothing defines
-// becomes a value without definition, which the verifier reports. Writing checks that every name
+// name twice, a node reads the definition before it, if there is one; of Constant nodes it reads the
+// last, as runtimes do. A name that nothing defines becomes a value without definition, which the verifier reports. Writing checks that every name
 // would again resolve to the value it stands for, so a clash of names is an error and not a model
 // that computes something else.
 //

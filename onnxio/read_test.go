@@ -92,6 +92,18 @@ func TestNames(t *testing.T) {
 					t.Error("the last definition before the use does not count")
 				}
 			}},
+		{"constant twice", `ir_version: 8 graph {
+			node { output: "c" op_type: "Constant" attribute { name: "value_float" type: FLOAT f: 1 } }
+			node { input: "c" output: "y" op_type: "Abs" }
+			node { output: "z" op_type: "If" attribute { name: "then_branch" type: GRAPH g { node { input: "c" output: "t" op_type: "Neg" } output { name: "t" } } } }
+			node { output: "c" op_type: "Constant" attribute { name: "value_float" type: FLOAT f: 2 } } output { name: "y" } output { name: "c" } }`,
+			func(t *testing.T, m *graph.Model) {
+				n := m.Graph.Nodes
+				last := n[3].Out[0]
+				if n[1].In[0] != last || n[2].Subgraph("then_branch").Nodes[0].In[0] != last || m.Graph.Outputs[1] != last {
+					t.Error("not the last constant is read")
+				}
+			}},
 		{"default", `ir_version: 3 graph { node { input: "w" output: "y" op_type: "Abs" } input { name: "w" } output { name: "y" }
 			initializer { name: "w" data_type: 1 float_data: 2 } initializer { name: "w" data_type: 1 float_data: 3 } }`,
 			func(t *testing.T, m *graph.Model) {
@@ -168,7 +180,7 @@ func TestNames(t *testing.T) {
 			}
 			want := dump(m)
 			strip(m)
-			if tc.name == "defined twice" || tc.name == "default" {
+			if tc.name == "defined twice" || tc.name == "constant twice" || tc.name == "default" {
 				if err := Write(new(bytes.Buffer), m); err == nil {
 					t.Error("a new model defines a name twice")
 				}

@@ -1,6 +1,10 @@
 package onnxio
 
-import "gradtool/graph"
+import (
+	"slices"
+
+	"gradtool/graph"
+)
 
 // A definition is a value and where its name is defined: at a node's position in the graph, or at -1
 // for inputs and initializers.
@@ -66,21 +70,30 @@ func (s *scope) defines(v *graph.Value) bool {
 }
 
 // lookup returns the value that name stands for at a node's position, nil if nothing defines it: of
-// several definitions the last one before the node, else the first.
+// several definitions the last one before the node, else the first; of several constants the last one,
+// wherever the node stands.
 func (s *scope) lookup(name string, at int) *graph.Value {
 	for ; s != nil; s, at = s.outer, s.at {
 		d, ok := s.first[name]
 		if !ok {
 			continue
 		}
-		for _, m := range s.more[name] {
-			if m.at < at {
+		more := s.more[name]
+		everywhere := isConstant(d.v) && !slices.ContainsFunc(more, func(m definition) bool { return !isConstant(m.v) })
+		for _, m := range more {
+			if everywhere || m.at < at {
 				d = m
 			}
 		}
 		return d.v
 	}
 	return nil
+}
+
+// isConstant reports whether v is the result of a Constant node. Runtimes make initializers of those before anything
+// else, a later one replacing an earlier one of the same name; tools that edit models by appending a Constant count on it.
+func isConstant(v *graph.Value) bool {
+	return v.Def != nil && v.Def.Op == "Constant" && graph.StdDomain(v.Def.Domain) == ""
 }
 
 // resolve is lookup with a new value for a name that nothing defines.
