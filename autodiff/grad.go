@@ -3,6 +3,7 @@ package autodiff
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"gradtool/autodiff/loss"
@@ -169,11 +170,11 @@ func FloatInputs(m *graph.Model) []*graph.Value {
 }
 
 // Params returns the trainable parameters: the float initializers that the outputs depend on through a
-// differentiable path. Running statistics, which no derivative reaches, are none.
+// differentiable path. Running statistics, which no derivative reaches, are none, and neither is the 2 in x^2.
 func Params(m *graph.Model, of []*graph.Value) []*graph.Value {
 	var all []*graph.Value
 	for _, v := range m.Graph.Inits {
-		if v.Type.Elem.IsDifferentiable() {
+		if v.Type.Elem.IsDifferentiable() && !isExponent(v) {
 			all = append(all, v)
 		}
 	}
@@ -184,4 +185,19 @@ func Params(m *graph.Model, of []*graph.Value) []*graph.Value {
 	}
 	r.mark(seeds, all)
 	return slices.DeleteFunc(all, func(v *graph.Value) bool { return !r.useful[v] })
+}
+
+// isExponent reports whether v is a whole number that is read as a Pow's exponent only. Exporters write x^2 so; a
+// derivative with respect to the 2 is not wanted, and is NaN wherever x is negative.
+func isExponent(v *graph.Value) bool {
+	if len(v.Uses()) == 0 || v.Init == nil || v.Init.Len() != 1 {
+		return false
+	}
+	for _, u := range v.Uses() {
+		if u.Node == nil || u.Index != 1 || op.KeyOf(u.Node) != (op.Key{Name: "Pow"}) {
+			return false
+		}
+	}
+	a, err := op.FromTensor(v.Init, true)
+	return err == nil && a.Float(0) == math.Trunc(a.Float(0))
 }

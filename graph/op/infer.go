@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gradtool/graph"
+	"gradtool/graph/op/schema"
 )
 
 // Limits of value inference: constants of more elements are not looked at.
@@ -139,14 +140,33 @@ func (in *Info) fold(d *Def, n *graph.Node) {
 	}
 }
 
-// Eval runs the definition's evaluation; a panic in it becomes an error.
+// Eval runs the definition's evaluation; a panic in it becomes an error. Where operands of types that the operator does
+// not take led to it, the error says so.
 func (c *EvalCtx) Eval(d *Def) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
+			if err = c.typeError(); err != nil {
+				return
+			}
 			err = fmt.Errorf("internal error in evaluation: %v", r)
 		}
 	}()
 	return d.Eval(c)
+}
+
+// typeError says which operand or result has a type that the newest version of the operator does not allow, nil if none.
+func (c *EvalCtx) typeError() error {
+	domain := graph.StdDomain(c.Node.Domain)
+	s, ok := schema.Lookup(domain, c.Node.Op, schema.MaxOpset(domain))
+	if !ok {
+		return nil
+	}
+	for _, msg := range s.Accepts(schemaNode(c.Node, schema.MaxOpset(domain), nil)) {
+		if isTypeMessage(msg) {
+			return errors.New(msg)
+		}
+	}
+	return nil
 }
 
 // Const returns the value of v if it is known and small, else nil.

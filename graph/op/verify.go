@@ -15,15 +15,17 @@ import (
 //
 //  101. An operator of a domain whose operators are known exists, in the opset that is imported.
 //  102. The operator is not deprecated in that opset.
-//  103. Operands, results and attributes are as the operator's schema says: counts, types, names.
+//  103. Operands, results and attributes are as the operator's schema says: counts, names, types of attributes.
 //  104. A call of a model-local function has no more operands and results than the function, and only its attributes.
 //  105. The subgraphs of If, Loop and Scan have the inputs and outputs that the node's operands and results ask for.
+//  106. Operands and results have types that the operator's schema allows.
 const (
 	ruleExists = 101 + iota
 	ruleDeprecated
 	ruleSchema
 	ruleCall
 	ruleBody
+	ruleTypes
 )
 
 // Verify checks the nodes of m, in all graphs and functions, against the schemas: the rules above. Nodes of an upgraded
@@ -83,8 +85,17 @@ func (v *verifier) node(n *graph.Node) {
 		v.report(n, ruleDeprecated, "the operator is deprecated from opset %d on, the model imports %d", s.Since, opset)
 	}
 	for _, msg := range s.Accepts(schemaNode(n, opset, nil)) {
-		v.report(n, ruleSchema, "%s", msg)
+		rule := ruleSchema
+		if isTypeMessage(msg) {
+			rule = ruleTypes
+		}
+		v.report(n, rule, "%s", msg)
 	}
+}
+
+// isTypeMessage reports whether a message of [schema.Schema.Accepts] is about the type of an operand or a result.
+func isTypeMessage(msg string) bool {
+	return strings.Contains(msg, " has type ") && !strings.HasPrefix(msg, "attribute ")
 }
 
 // contribDomain reports whether the schemas of a domain are not all known: those outside the standard.

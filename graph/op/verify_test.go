@@ -39,7 +39,7 @@ func TestVerify(t *testing.T) {
 		}, 101, "came with opset 18, the model imports 17"},
 		{"deprecated", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "Scatter", []*graph.Value{x, x, x}, 1) }, 102, "deprecated"},
 		{"arity", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "Add", []*graph.Value{x}, 1) }, 103, "1 inputs, want at least 2"},
-		{"type", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "And", []*graph.Value{x, x}, 1) }, 103, "type tensor(float)"},
+		{"type", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "And", []*graph.Value{x, x}, 1) }, 106, "type tensor(float)"},
 		{"attribute", func(m *graph.Model, x *graph.Value) {
 			addNode(m.Graph, "", "Relu", []*graph.Value{x}, 1, graph.IntAttr("axis", 1))
 		}, 103, "attribute axis"},

@@ -122,12 +122,10 @@ func (mg *Manager) Run(m *graph.Model) (*Report, error) {
 	if mg.opt.Bisect {
 		limit.max = mg.opt.Limit
 	}
-	prior := map[string]bool{}
+	var prior *blameless
 	if !mg.opt.NoVerify {
 		r.Prior = violations(m)
-		for _, e := range r.Prior {
-			prior[fingerprint(e)] = true
-		}
+		prior = blamelessOf(m, r.Prior)
 	}
 	if err := mg.show(0, "input", true, m); err != nil {
 		return r, err
@@ -144,7 +142,7 @@ func (mg *Manager) Run(m *graph.Model) (*Report, error) {
 }
 
 // step runs pass i and what goes with it.
-func (mg *Manager) step(c *Ctx, r *Report, i int, m *graph.Model, prior map[string]bool) error {
+func (mg *Manager) step(c *Ctx, r *Report, i int, m *graph.Model, prior *blameless) error {
 	p := &mg.passes[i]
 	if !p.Required && c.limit.max >= 0 && c.limit.done >= c.limit.max {
 		return nil
@@ -173,7 +171,7 @@ func (mg *Manager) step(c *Ctx, r *Report, i int, m *graph.Model, prior map[stri
 		start := time.Now()
 		var fresh []error
 		for _, e := range violations(m) {
-			if !prior[fingerprint(e)] {
+			if !prior.has(e) {
 				fresh = append(fresh, e)
 			}
 		}
@@ -211,26 +209,6 @@ func violations(m *graph.Model) []error {
 		}
 	}
 	return out
-}
-
-// fingerprint tells violations apart independently of the nodes around. Violations of one node's schema are not told
-// apart: upgrading words them differently.
-func fingerprint(err error) string {
-	var v *graph.VerifyError
-	if !errors.As(err, &v) {
-		return err.Error()
-	}
-	where := ""
-	if v.Node != nil {
-		where = v.Node.Label()
-	}
-	if v.Value != nil {
-		where += " " + v.Value.Name
-	}
-	if v.Rule > 100 {
-		return where
-	}
-	return fmt.Sprintf("%d %s %s", v.Rule, where, v.Msg)
 }
 
 func nodes(m *graph.Model) int {

@@ -2,6 +2,7 @@ package pass_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -198,5 +199,40 @@ func TestInfoIsKept(t *testing.T) {
 	}
 	if count != 1 {
 		t.Error("Info infers anew though nothing changed")
+	}
+}
+
+// TestPriorViolations: what is wrong with the input is not held against a pass that only shows it.
+func TestPriorViolations(t *testing.T) {
+	const head = `<ir_version: 8, opset_import: ["" : 11, "local" : 1]> g (float[2] x) => (float[2] y) `
+	rename := step("rename", func(c *pass.Ctx, m *graph.Model) (bool, error) {
+		for _, n := range m.Graph.Nodes {
+			n.Out[0].Name += "_renamed"
+		}
+		return true, nil
+	})
+	colour := step("colour", func(c *pass.Ctx, m *graph.Model) (bool, error) {
+		m.Graph.Nodes[0].SetAttr(graph.IntAttr("colour", 3))
+		return true, nil
+	})
+	for _, c := range []struct {
+		name, text string
+		passes     []pass.Pass
+		want       string
+	}{
+		{"unknown operator renamed", head + `{ y = Nonsense (x) }`, []pass.Pass{rename}, ""},
+		{"unknown attribute renamed", head + `{ y = Abs <colour: int = 1> (x) }`, []pass.Pass{rename}, ""},
+		{"unknown operator in a function", head + `{ y = local.f (x) } <domain: "local", opset_import: ["" : 11]> f (a) => (b) { b = Nonsense (a) }`, []pass.Pass{pass.Inline(nil)}, ""},
+		{"operator of a later opset in a function", head + `{ y = local.f (x) } <domain: "local", opset_import: ["" : 11]> f (a) => (b) { b = Einsum <equation: string = "i->i"> (a) }`,
+			[]pass.Pass{pass.Inline(nil)}, ""},
+		{"types that inference finds", head + `{ h = Cast <to: int = 10> (x) y = Add (x, h) }`, []pass.Pass{pass.Upgrade(), pass.Infer()}, ""},
+		{"an attribute beside types that nobody declares", head + `{ h = Abs (x) y = Abs (h) }`, []pass.Pass{colour}, "attribute colour"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := manager(t, c.passes, pass.Options{}).Run(parse(t, c.text))
+			if got := fmt.Sprint(err); c.want == "" && err != nil && strings.Contains(got, "internal error") || !strings.Contains(got, c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
 	}
 }
