@@ -182,8 +182,9 @@ func (s *session) checkDifferences(m *graph.Model) error {
 		return err
 	}
 	shapes := map[*graph.Value][]int{}
+	at := map[*graph.Value]*op.Array{}
 	for i, v := range m.Graph.Outputs {
-		shapes[v] = outs[i].Shape
+		shapes[v], at[v] = outs[i].Shape, outs[i]
 	}
 	res, err := autodiff.Gradient(m, info, opt)
 	if err != nil {
@@ -202,12 +203,21 @@ func (s *session) checkDifferences(m *graph.Model) error {
 		}
 		feed = append(feed, targets[res.Target])
 	}
+	undefined := 0
 	for i := range res.Cotangents {
-		a := op.NewArray(opt.Of[i].Type.Elem, shapes[opt.Of[i]], true)
+		y := opt.Of[i]
+		a := op.NewArray(y.Type.Elem, shapes[y], true)
 		for j := range a.F64 {
 			a.F64[j] = rng.NormFloat64()
+			if t := at[y].Float(j); math.IsNaN(t) || math.IsInf(t, 0) {
+				a.F64[j] = 0
+				undefined++
+			}
 		}
 		feed = append(feed, a)
+	}
+	if undefined > 0 {
+		s.notef("%s of the outputs %s not finite at this point and left out", count(undefined, "element"), plural(undefined, "is", "are"))
 	}
 	machine, err := interp.New(m, wideOpt)
 	if err != nil {

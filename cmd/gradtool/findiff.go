@@ -27,6 +27,7 @@ type differences struct {
 	feed    []*op.Array     // by input of the forward part
 	at      map[*graph.Value]int
 	weights []*op.Array // by output; nil for a weight of 1
+	names   []string    // of the outputs
 	rng     *rand.Rand
 }
 
@@ -44,6 +45,7 @@ func newDifferences(m *graph.Model, res *autodiff.GradResult, of []*graph.Value,
 			w = feed[slices.Index(m.Graph.Inputs, res.Cotangents[i])]
 		}
 		d.weights = append(d.weights, w)
+		d.names = append(d.names, outs[i].Name)
 	}
 	free := slices.Clone(m.Graph.Inputs)
 	for _, g := range res.Grads {
@@ -55,7 +57,7 @@ func newDifferences(m *graph.Model, res *autodiff.GradResult, of []*graph.Value,
 	if err != nil {
 		return nil, err
 	}
-	if d.machine, err = interp.New(part, interp.Options{Wide: true}); err != nil {
+	if d.machine, err = interp.New(part, interp.Options{Wide: true, Seed: seed}); err != nil {
 		return nil, err
 	}
 	for i, v := range free {
@@ -124,16 +126,24 @@ func (d *differences) measure(s *slope, x *graph.Value, relStep float64) error {
 	return nil
 }
 
-// objective returns the objective at the present point, and the sum of the magnitudes of its terms.
+// objective returns the objective at the present point, and the sum of the magnitudes of its terms. Terms of weight zero
+// take no part, even if they are not finite.
 func (d *differences) objective() (value, size float64, err error) {
 	outs, err := d.machine.Run(d.feed)
 	if err != nil {
 		return 0, 0, err
 	}
 	for i, a := range outs {
+		w := d.weights[i]
+		if w != nil && !slices.Equal(w.Shape, a.Shape) {
+			return 0, 0, hint(fmt.Errorf("output %q has the shape %v at one point and %v nearby, so it has no derivative", d.names[i], w.Shape, a.Shape), "choose other outputs with --of")
+		}
 		for j := range a.Len() {
 			t := a.Float(j)
-			if w := d.weights[i]; w != nil {
+			if w != nil {
+				if w.Float(j) == 0 {
+					continue
+				}
 				t *= w.Float(j)
 			}
 			value += t
@@ -194,7 +204,7 @@ func extract(m *graph.Model, free, outs []*graph.Value) (*graph.Model, error) {
 
 // slopes returns one slope per gradient of res.
 func slopes(m *graph.Model, res *autodiff.GradResult, of []*graph.Value, feed []*op.Array) ([]slope, error) {
-	d, err := newDifferences(m, res, of, feed, 1)
+	d, err := newDifferences(m, res, of, feed, 0)
 	if err != nil {
 		return nil, err
 	}

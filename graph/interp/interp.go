@@ -215,9 +215,17 @@ func (m *Machine) node(n *graph.Node, env map[*graph.Value]*op.Array) error {
 	return nil
 }
 
-// seed derives a node's own seed from the run's, so that two random nodes differ but runs repeat.
+// seed derives a node's own seed from the run's, so that two random nodes differ but runs repeat. The node is known by
+// the name of its first result: a model draws the same numbers with and without its gradient.
 func (m *Machine) seed(n *graph.Node) uint64 {
+	name := ""
+	for _, v := range n.Out {
+		if v != nil {
+			name = v.Name
+			break
+		}
+	}
 	h := fnv.New64a()
-	fmt.Fprint(h, m.opt.Seed, "/", n.ID)
+	fmt.Fprint(h, m.opt.Seed, "/", name)
 	return h.Sum64()
 }

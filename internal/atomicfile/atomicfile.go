@@ -108,8 +108,15 @@ func temporary(target string) (*os.File, error) {
 	for try := 0; ; try++ {
 		name := dir + "." + base + "." + strconv.FormatUint(rand.Uint64(), 36) + ".tmp"
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if err == nil || !errors.Is(err, fs.ErrExist) || try == 100 {
-			return f, err
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, fs.ErrExist) || try == 100 {
+			var pe *fs.PathError
+			if errors.As(err, &pe) {
+				err = pe.Err
+			}
+			return nil, &fs.PathError{Op: "create", Path: target, Err: err} // the temporary name says nothing to anybody
 		}
 	}
 }
