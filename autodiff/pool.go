@@ -13,7 +13,7 @@ func poolRules() []Rule {
 		{Name: "GlobalAveragePool", Kind: HasVJP, VJP: globalAveragePoolVJP},
 		{Name: "GlobalMaxPool", Kind: HasVJP, VJP: globalMaxPoolVJP},
 		{Name: "GlobalLpPool", Kind: HasVJP, VJP: globalLpPoolVJP},
-	}, unpoolRules()...)
+	}, append(unpoolRules(), regionRules()...)...)
 }
 
 // maxPoolVJP is the rule of y = max over each window: the cotangent goes to the element that was chosen, adding up

@@ -12,7 +12,7 @@ func poolDefs() []Def {
 		{Name: "MaxPool", Infer: inferPool, Eval: evalMaxPool, Cost: costPool, Samples: maxPoolSamples()},
 		{Name: "AveragePool", Infer: inferPool, Eval: evalAveragePool, Cost: costPool, Samples: averagePoolSamples()},
 		{Name: "LpPool", Infer: inferPool, Eval: evalLpPool, Cost: costPool, Samples: lpPoolSamples()},
-	}, globalPoolDefs(), unpoolDefs())
+	}, globalPoolDefs(), unpoolDefs(), regionDefs())
 }
 
 func maxPoolSamples() []Sample {

@@ -80,7 +80,10 @@ func evalTaper(w func(x float64) float64) func(*EvalCtx) error {
 		if err != nil {
 			return err
 		}
-		y := c.New(graph.DataType(c.Node.Int("output_datatype", int64(graph.Float))), []int{size})
+		y, err := c.numeric([]int{size})
+		if err != nil {
+			return err
+		}
 		period := float64(size)
 		if c.Node.Int("periodic", 1) == 0 {
 			period--
@@ -90,9 +93,7 @@ func evalTaper(w func(x float64) float64) func(*EvalCtx) error {
 			if period > 0 {
 				v = w(2 * math.Pi * float64(i) / period)
 			}
-			if err := y.putWhole(i, v); err != nil {
-				return err
-			}
+			y.setNumber(i, v)
 		}
 		c.Set(0, y)
 		return nil
@@ -108,17 +109,13 @@ func (c *EvalCtx) length(i int, what string) (int, error) {
 	return int(v[0]), nil
 }
 
-// putWhole sets element i of a float or integer tensor to x, without its fraction where those are integers.
-func (a *Array) putWhole(i int, x float64) error {
-	switch {
-	case a.IsFloat():
-		a.SetFloat(i, x)
-	case a.I64 != nil:
-		a.I64[i] = int64(x)
-	default:
-		return errKinds(a, a)
+// numeric returns zeros of the type that attribute output_datatype names.
+func (c *EvalCtx) numeric(shape []int) (*Array, error) {
+	y := c.New(graph.DataType(c.Node.Int("output_datatype", int64(graph.Float))), shape)
+	if !y.IsFloat() && y.I64 == nil {
+		return nil, c.Errorf("attribute output_datatype: %s is no type of numbers", y.Elem)
 	}
-	return nil
+	return y, nil
 }
 
 func inferMel(c *InferCtx) error {
@@ -171,7 +168,10 @@ func evalMel(c *EvalCtx) error {
 			return c.Errorf("frequency %g Hz is outside the %d frequencies of the spectrum", f, rows)
 		}
 	}
-	y := c.New(graph.DataType(c.Node.Int("output_datatype", int64(graph.Float))), []int{rows, bands})
+	y, err := c.numeric([]int{rows, bands})
+	if err != nil {
+		return err
+	}
 	for b := range bands {
 		left, top, right := corner[b], corner[b+1], corner[b+2]
 		for k := left; k < max(top+1, right); k++ {
@@ -182,9 +182,7 @@ func evalMel(c *EvalCtx) error {
 			case k > top:
 				v = float64(right-k) / float64(right-top)
 			}
-			if err := y.putWhole(k*bands+b, v); err != nil {
-				return err
-			}
+			y.setNumber(k*bands+b, v)
 		}
 	}
 	c.Set(0, y)
