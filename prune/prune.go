@@ -1,143 +1,244 @@
-// Package prune makes graphs smaller without changing what they compute.
-//
-// This first cut removes nodes that nothing reads, Identity nodes, initializers that nothing reads,
-// and model-local functions that nothing calls. The names and the order of graph inputs and outputs
-// are never touched.
 package prune
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/graph/rewrite"
 )
 
-// Stats counts what was removed.
+// Options says what Run may do. The zero value is the default.
+type Options struct {
+	// Frozen says which float initializers are constants because nobody trains them; nil: none.
+	Frozen func(v *graph.Value) bool
+	// Allow is asked before each rewrite, with the words for it; nil allows all.
+	Allow func(format string, args ...any) bool
+	// Explain collects near misses.
+	Explain bool
+}
+
+// Stats counts what was done.
 type Stats struct {
 	Dead       int // nodes that nothing read
 	Identities int
 	Inits      int // initializers that nothing read
 	Functions  int // model-local functions that nothing called
+	Folded     int // nodes that became constants
+	Shapes     int // shape operands that became constants
+	Merged     int // nodes equal to others
+	Tied       int // initializers equal to others
+	Ifs, Loops int // inlined
+	Rules      []Count
+	Misses     []string // near misses, with Options.Explain
 }
 
-// Changed reports whether anything was removed.
-func (s Stats) Changed() bool { return s != Stats{} }
-
-// Run prunes all graphs of m, function bodies included, until nothing more goes.
-func Run(m *graph.Model) Stats {
-	var s Stats
-	bodies := []*graph.Graph{m.Graph}
-	for _, f := range m.Functions {
-		bodies = append(bodies, f.Body)
-	}
-	for _, g := range bodies {
-		for h := range g.Graphs() {
-			s.Identities += identities(h)
-		}
-	}
-	for _, g := range bodies {
-		s.Dead += dead(g)
-		s.Inits += unusedInits(g)
-	}
-	s.Functions = unusedFunctions(m)
-	return s
+// Count is how often a rule was applied.
+type Count struct {
+	Name string
+	N    int
 }
 
-// dead removes the nodes of g, and of the graphs nested in it, whose results nobody reads. One sweep from
-// the back suffices for a sorted graph; it is repeated in case the graph is not.
-func dead(g *graph.Graph) int {
-	total := 0
-	for {
-		var gone []*graph.Node
-		for _, n := range slices.Backward(g.Nodes) {
-			used := slices.ContainsFunc(n.Out, func(v *graph.Value) bool { return v != nil && v.NumUses() > 0 })
-			if used {
-				continue
-			}
-			gone = append(gone, n)
-			for _, sub := range n.Subgraphs() {
-				sub.SetOutputs()
-				for m := range sub.AllNodes() {
-					clear1(m)
-				}
-			}
-			clear1(n)
+// Changed reports whether anything was done.
+func (s Stats) Changed() bool {
+	return s.Dead+s.Identities+s.Inits+s.Functions+s.Folded+s.Shapes+s.Merged+s.Tied+s.Ifs+s.Loops+len(s.Rules) > 0
+}
+
+// Rewrites returns how often rules were applied.
+func (s Stats) Rewrites() int {
+	n := 0
+	for _, c := range s.Rules {
+		n += c.N
+	}
+	return n
+}
+
+// String lists the counts that are not zero.
+func (s Stats) String() string {
+	var parts []string
+	add := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, many))
 		}
-		g.Remove(gone...)
-		total += len(gone)
-		for _, n := range g.Nodes {
-			for _, sub := range n.Subgraphs() {
-				total += dead(sub)
-			}
+	}
+	add(s.Dead, "dead node", "dead nodes")
+	add(s.Identities, "identity", "identities")
+	add(s.Folded, "node folded", "nodes folded")
+	add(s.Shapes, "shape made constant", "shapes made constant")
+	add(s.Merged, "node merged", "nodes merged")
+	add(s.Rewrites(), "rewrite", "rewrites")
+	add(s.Ifs, "If inlined", "Ifs inlined")
+	add(s.Loops, "Loop inlined", "Loops inlined")
+	add(s.Tied, "equal initializer", "equal initializers")
+	add(s.Inits, "unused initializer", "unused initializers")
+	add(s.Functions, "unused function", "unused functions")
+	return strings.Join(parts, ", ")
+}
+
+// Add adds what another step did.
+func (s *Stats) Add(t Stats) {
+	s.Dead += t.Dead
+	s.Identities += t.Identities
+	s.Inits += t.Inits
+	s.Functions += t.Functions
+	s.Folded += t.Folded
+	s.Shapes += t.Shapes
+	s.Merged += t.Merged
+	s.Tied += t.Tied
+	s.Ifs += t.Ifs
+	s.Loops += t.Loops
+	for _, c := range t.Rules {
+		s.rule(c.Name, c.N)
+	}
+	s.Misses = append(s.Misses, t.Misses...)
+}
+
+func (s *Stats) rule(name string, n int) {
+	for i := range s.Rules {
+		if s.Rules[i].Name == name {
+			s.Rules[i].N += n
+			return
 		}
-		if len(gone) == 0 {
-			return total
+	}
+	s.Rules = append(s.Rules, Count{name, n})
+}
+
+// maxRounds bounds the rounds of inference and rewriting. Each but the last makes the model smaller.
+const maxRounds = 40
+
+// pruner is one run.
+type pruner struct {
+	m       *graph.Model
+	opt     Options
+	info    *op.Info
+	set     *rewrite.Set
+	stats   Stats
+	trained map[*graph.Value]bool // see trains
+	stopped bool                  // Options.Allow refused
+	grown   int64                 // bytes that constants took of ModelAllowance
+	misses  []string              // of the last round
+}
+
+// Run prunes all graphs of m, function bodies included, until nothing more goes. The model must be sorted and in
+// canonical form (see [op.Upgrade]). An error is a bug in a rule; the model is then not fit for use.
+func Run(m *graph.Model, opt Options) (Stats, error) {
+	set, err := rewrite.NewSet(Rules()...)
+	if err != nil {
+		return Stats{}, err
+	}
+	p := &pruner{m: m, opt: opt, set: set, grown: readGrown(m)}
+	for range maxRounds {
+		changed, err := p.round()
+		if err != nil {
+			return p.stats, err
 		}
+		if !changed || p.stopped {
+			break
+		}
+	}
+	p.stats.Misses = p.misses
+	return p.stats, nil
+}
+
+// round infers and applies everything once.
+func (p *pruner) round() (bool, error) {
+	before := p.total()
+	p.misses = nil
+	p.stats.Add(Clean(p.m))
+	p.reinfer()
+	for _, step := range []func() error{p.control, p.fold, p.shapes, p.rules, p.merge, p.tie} {
+		if p.stopped {
+			break
+		}
+		if err := step(); err != nil {
+			return false, err
+		}
+	}
+	p.stats.Add(Clean(p.m))
+	return p.total() != before, nil
+}
+
+// total counts all that was done so far.
+func (p *pruner) total() int {
+	s := &p.stats
+	return s.Dead + s.Identities + s.Inits + s.Functions + s.Folded + s.Shapes + s.Merged + s.Tied + s.Ifs + s.Loops + s.Rewrites()
+}
+
+// allow asks for one more rewrite.
+func (p *pruner) allow(format string, args ...any) bool {
+	if p.stopped {
+		return false
+	}
+	if p.opt.Allow != nil && !p.opt.Allow(format, args...) {
+		p.stopped = true
+		return false
+	}
+	return true
+}
+
+func (p *pruner) miss(format string, args ...any) {
+	if p.opt.Explain {
+		p.misses = append(p.misses, fmt.Sprintf(format, args...))
 	}
 }
 
-// clear1 makes n read nothing, so that what fed it alone is seen to be dead in the same sweep.
-func clear1(n *graph.Node) {
-	for i := range n.In {
-		n.SetIn(i, nil)
-	}
-}
-
-// identities removes the Identity nodes of g itself. Where the result is a graph output, the operand takes its
-// name if it can: if it is the result of a node of the same graph and no output itself.
-func identities(g *graph.Graph) int {
-	var gone []*graph.Node
-	for _, n := range g.Nodes {
-		if !n.Is("Identity") || len(n.In) != 1 || n.In[0] == nil || len(n.Out) != 1 || n.Out[0] == nil {
-			continue
+// rules applies the tables of rules.
+func (p *pruner) rules() error {
+	for _, g := range roots(p.m) {
+		r, err := p.set.Apply(g, p.info, rewrite.Options{Allow: p.allow, Known: p.known, Explain: p.opt.Explain})
+		for _, c := range r.Counts {
+			p.stats.rule(c.Rule.Name, c.N)
 		}
-		x, y := n.In[0], n.Out[0]
-		if y.IsOutput() {
-			if x.Def == nil || x.Graph != g || x.IsOutput() {
-				continue
-			}
-			x.Name, y.Name = y.Name, x.Name
-			if y.Type.Shape != nil {
-				x.Type = y.Type
-			}
+		if err != nil {
+			return err
 		}
-		y.ReplaceUses(x)
-		gone = append(gone, n)
-	}
-	g.Remove(gone...)
-	return len(gone)
-}
-
-// unusedInits removes the initializers of g, and of the graphs nested in it, that nobody reads and
-// that are no inputs.
-func unusedInits(g *graph.Graph) int {
-	count := 0
-	for h := range g.Graphs() {
-		h.RemoveInits(func(v *graph.Value) bool {
-			drop := v.NumUses() == 0 && !v.IsInput()
-			if drop {
-				count++
-			}
-			return drop
-		})
-	}
-	return count
-}
-
-// unusedFunctions removes the functions that no node of the main graph calls, directly or through
-// other functions.
-func unusedFunctions(m *graph.Model) int {
-	called := map[*graph.Function]bool{}
-	var visit func(g *graph.Graph)
-	visit = func(g *graph.Graph) {
-		for n := range g.AllNodes() {
-			if f := m.Function(n.Domain, n.Op, n.Overload); f != nil && !called[f] {
-				called[f] = true
-				visit(f.Body)
-			}
+		for _, m := range r.Misses {
+			p.misses = append(p.misses, m.String())
 		}
 	}
-	visit(m.Graph)
-	before := len(m.Functions)
-	m.Functions = slices.DeleteFunc(m.Functions, func(f *graph.Function) bool { return !called[f] })
-	return before - len(m.Functions)
+	return nil
+}
+
+// Rules returns the tables of rules.
+func Rules() [][]rewrite.Rule {
+	return [][]rewrite.Rule{arithmeticRules(), gradientRules(), logicRules(), castRules(), shapeRules(), moveRules(), reduceRules(), splatRules()}
+}
+
+// trains reports whether v depends on the elements of an initializer that training may change, or on something that is not
+// a constant at all.
+func (p *pruner) trains(v *graph.Value) bool {
+	if t, ok := p.trained[v]; ok {
+		return t
+	}
+	t := false
+	switch n := v.Def; {
+	case v.Init != nil:
+		t = !v.IsConst() || v.Type.Elem.IsDifferentiable() && (p.opt.Frozen == nil || !p.opt.Frozen(v))
+	case n == nil:
+		t = true
+	case op.Of(n).Has(op.ShapeOnly):
+	case len(n.Subgraphs()) > 0:
+		t = true
+	default:
+		t = slices.ContainsFunc(n.In, func(x *graph.Value) bool { return x != nil && p.trains(x) })
+	}
+	p.trained[v] = t
+	return t
+}
+
+// known returns the elements of v if inference knows them and no training changes them.
+func (p *pruner) known(v *graph.Value) *op.Array {
+	a := p.info.Const(v)
+	if a == nil || !a.IsTensor() {
+		return nil
+	}
+	if p.trains(v) {
+		return nil
+	}
+	return a
 }

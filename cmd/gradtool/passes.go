@@ -33,7 +33,7 @@ func stagePasses() []struct {
 		passes []pass.Pass
 	}{
 		{"grad", gradPasses(nil, 0, nil, nil)},
-		{"prune", []pass.Pass{prunePass(nil)}},
+		{"prune", prunePasses(nil)},
 	}
 }
 

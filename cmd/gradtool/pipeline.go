@@ -15,7 +15,6 @@ import (
 	"gradtool/graph/op"
 	"gradtool/graph/pass"
 	"gradtool/onnxio"
-	"gradtool/prune"
 )
 
 // passFlags show what the passes of a stage do.
@@ -33,6 +32,8 @@ func order() []pass.Constraint {
 	return append(pass.Order(),
 		pass.Constraint{Before: "infer", After: "grad", Why: "rules ask for types and shapes, and cover the newest form of each operator"},
 		pass.Constraint{Before: "grad", After: "opset", Why: "the operators of the gradient take part in choosing the opset"},
+		pass.Constraint{Before: "upgrade", After: "prune", Why: "rules cover the newest form of each operator"},
+		pass.Constraint{Before: "prune", After: "opset", Why: "an operator that goes needs no opset"},
 		pass.Constraint{Before: "grad", After: "prune", Why: "an intermediate value that nothing read may be what the gradient needs"},
 	)
 }
@@ -73,22 +74,12 @@ func opsetPass(version int64) pass.Pass {
 	}
 }
 
-// prunePass removes what the outputs do not need.
-func prunePass(st *prune.Stats) pass.Pass {
-	return pass.Pass{
-		Name: "prune", Doc: "remove dead nodes, identities, unused initializers and functions",
-		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
-			*st = prune.Run(m)
-			return st.Changed(), nil
-		},
-	}
-}
-
 // runPasses runs passes over m as the flags say. A pass that is at fault itself, by a panic or an invalid result, is named and
 // the error asks for a report; other errors speak for themselves.
 func (s *session) runPasses(m *graph.Model, passes []pass.Pass) error {
 	mg, err := pass.New(passes, order(), pass.Options{
 		NoVerify: s.Bool("no-verify"), PrintAfter: s.String("print-after"), DumpDir: s.String("dump-passes"), Log: s.messages,
+		Bisect: s.IsSet("bisect-limit") && s.Int("bisect-limit") >= 0, Limit: s.Int("bisect-limit"),
 	})
 	if err != nil {
 		return usagef("%v", err)
@@ -106,6 +97,9 @@ func (s *session) runPasses(m *graph.Model, passes []pass.Pass) error {
 		for _, note := range st.Notes {
 			s.verbosef("%s: %s", st.Name, note)
 		}
+	}
+	if s.IsSet("bisect-limit") && s.Int("bisect-limit") >= 0 {
+		s.notef("%s done, the last: %s", count(r.Rewrites, "rewrite"), r.LastRewrite)
 	}
 	return s.passError(err)
 }

@@ -1,26 +1,50 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"gradtool/graph"
 	"gradtool/graph/pass"
+	"gradtool/internal/selector"
+	"gradtool/onnxio"
 	"gradtool/prune"
 )
 
 func pruneVerb() verb {
 	return verb{
 		name: "prune", group: groupStage, args: "[MODEL|-]", maxArgs: 1,
-		summary: "remove what a model's outputs do not need",
+		summary: "remove what a model's outputs do not need, and simplify the rest",
 		about: `
-Removes nodes that nothing reads, Identity nodes, initializers that nothing reads and functions that nothing
-calls. Inputs and outputs keep their names and order.`,
-		examples: []string{"gradtool prune model.onnx -o small.onnx", "gradtool grad --loss mse model.onnx | gradtool prune > train.onnx"},
-		flags:    slices.Concat(outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
-		run:      runPrune,
+Removes nodes, initializers and functions that nothing reads, folds constants, merges equal nodes, applies
+algebraic identities, writes shapes that are known as constants, and inlines Ifs and Loops that are decided.
+Results keep every bit, but for zeros in gradients, where a missing cotangent adds and multiplies as such.
+Inputs and outputs keep their names, order and types; --keep drops outputs.
+
+Float initializers are taken for weights that training changes, so they are no constants unless --frozen
+names them. Constants do not make the file grow by more than 4 KiB per folded node and 1 MiB in all: large
+tensors of one repeated element stay ConstantOfShape or Expand. A model in which nothing can be simplified
+is written unchanged, one whose operators gradtool cannot bring into their newest form loses only what
+nothing reads.`,
+		examples: []string{
+			"gradtool prune model.onnx -o small.onnx",
+			"gradtool prune --frozen '*' --dim N=1 model.onnx -o inference.onnx",
+			"gradtool grad --loss mse model.onnx | gradtool prune --keep '*_grad' --keep loss > train.onnx",
+			"gradtool prune --explain model.onnx -o /dev/null",
+		},
+		flags: slices.Concat([]cli.Flag{
+			&cli.StringSliceFlag{Name: "keep", Usage: "keep the outputs `NAMES` and drop the others: a name, a glob, re:REGEXP or @FILE; repeatable"},
+			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
+			dimFlag(),
+			&cli.BoolFlag{Name: "explain", DisableDefaultText: true, Usage: "list the rules that were applied, and where others nearly were and why not"},
+			&cli.IntFlag{Name: "bisect-limit", Value: -1, DefaultText: "none", Usage: "stop after `N` rewrites and name the last"},
+		}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
+		run: runPrune,
 	}
 }
 
@@ -33,41 +57,252 @@ func runPrune(s *session) error {
 	if err != nil {
 		return err
 	}
-	m, closer, err := s.openModel(path)
+	p := &pruner{session: s}
+	if p.open, err = s.reopener(path); err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.run(); err != nil {
+		return err
+	}
+	if err := s.saveModel(out, p.m); err != nil {
+		return err
+	}
+	p.tell()
+	return nil
+}
+
+// pruner is one run of the verb. The model is read again where it was changed in vain.
+type pruner struct {
+	*session
+	open   func() (*graph.Model, io.Closer, error)
+	m      *graph.Model
+	closer io.Closer
+
+	before, plain int // nodes of the main graph: as read, and without what nothing reads
+	dropped       int // outputs
+	bound         int // symbolic dimensions
+	opt           prune.Options
+	stats         prune.Stats
+	form          error // why the operators cannot be brought into other forms
+}
+
+func (p *pruner) close() {
+	if p.closer != nil {
+		p.closer.Close()
+		p.closer = nil
+	}
+}
+
+// read reads the model and does what the flags say about outputs and sizes.
+func (p *pruner) read() error {
+	p.close()
+	var err error
+	if p.m, p.closer, err = p.open(); err != nil {
+		return err
+	}
+	if err := inspect(p.m); err != nil {
+		return err
+	}
+	p.before = len(p.m.Graph.Nodes)
+	dims, err := p.dims()
 	if err != nil {
 		return err
 	}
-	defer closer.Close()
-	if err := inspect(m); err != nil {
+	if err := bindDims(p.m, dims); err != nil {
 		return err
 	}
-	before := len(m.Graph.Nodes)
-	var st prune.Stats
-	if err := s.runPasses(m, []pass.Pass{prunePass(&st)}); err != nil {
-		return err
-	}
-	if err := s.saveModel(out, m); err != nil {
-		return err
-	}
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		what string
-	}{{st.Dead, "dead node"}, {st.Identities, "identity"}, {st.Inits, "unused initializer"}, {st.Functions, "unused function"}} {
-		if p.n > 0 {
-			parts = append(parts, count(p.n, p.what))
+	if p.bound = len(dims); p.bound > 0 {
+		for g := range p.m.Graph.Graphs() {
+			onnxio.Redeclare(slices.Collect(g.Values())...)
 		}
 	}
-	what := "nothing to remove"
-	if len(parts) > 0 {
-		what = "removed " + strings.Join(parts, ", ")
+	if err := p.keep(); err != nil {
+		return err
 	}
-	s.summaryf("%s, %s", fmt.Sprintf("%s -> %s", count(before, "node"), count(len(m.Graph.Nodes), "node")), what)
-	s.report.set("nodes_before", before)
-	s.report.set("nodes_after", len(m.Graph.Nodes))
-	s.report.set("dead_nodes", st.Dead)
-	s.report.set("identities", st.Identities)
-	s.report.set("unused_initializers", st.Inits)
-	s.report.set("unused_functions", st.Functions)
+	return p.frozen()
+}
+
+// keep drops the outputs that --keep does not name.
+func (p *pruner) keep() error {
+	if !p.IsSet("keep") {
+		return nil
+	}
+	outputs := p.m.Graph.Outputs
+	sel := selector.Selector{What: "output", Names: names(outputs), ReadFile: os.ReadFile}
+	chosen, err := sel.Select(p.StringSlice("keep"))
+	if err != nil {
+		return fmt.Errorf("--keep: %w", err)
+	}
+	kept := pick(outputs, chosen)
+	p.dropped = len(outputs) - len(kept)
+	p.m.Graph.SetOutputs(kept...)
 	return nil
+}
+
+// frozen reads --frozen.
+func (p *pruner) frozen() error {
+	p.opt.Explain = p.Bool("explain")
+	if !p.IsSet("frozen") {
+		return nil
+	}
+	inits := floatInits(p.m)
+	sel := selector.Selector{What: "float initializer", Names: names(inits), ReadFile: os.ReadFile}
+	chosen := []string{}
+	if patterns := p.StringSlice("frozen"); len(inits) > 0 || !slices.Equal(patterns, []string{"*"}) {
+		var err error
+		if chosen, err = sel.Select(patterns); err != nil {
+			return fmt.Errorf("--frozen: %w", err)
+		}
+	}
+	set := map[*graph.Value]bool{}
+	for _, v := range pick(inits, chosen) {
+		set[v] = true
+	}
+	p.opt.Frozen = func(v *graph.Value) bool { return set[v] }
+	return nil
+}
+
+// run prunes, in full if it can.
+func (p *pruner) run() error {
+	if err := p.read(); err != nil {
+		return err
+	}
+	err := p.runPasses(p.m, prunePasses(p))
+	simple := len(p.m.Graph.Nodes)
+	switch {
+	case err != nil && p.form != nil:
+		p.notef("only what nothing reads is removed: %v", p.form)
+	case err != nil:
+		return err
+	case !p.stats.Changed() && p.dropped+p.bound == 0:
+		return p.read() // operators may have changed form: write what was read
+	case simple <= p.plain:
+		return nil
+	}
+	p.stats = prune.Stats{}
+	if err := p.read(); err != nil {
+		return err
+	}
+	return p.runPasses(p.m, prunePasses(p)[:1])
+}
+
+// tell says what was done.
+func (p *pruner) tell() {
+	after := len(p.m.Graph.Nodes)
+	what := p.stats.String()
+	if p.dropped > 0 {
+		if what != "" {
+			what = ", " + what
+		}
+		what = count(p.dropped, "output") + " dropped" + what
+	}
+	if what == "" {
+		what = "nothing to remove"
+	}
+	p.summaryf("%s -> %s, %s", count(p.before, "node"), count(after, "node"), what)
+	if p.Bool("explain") {
+		docs := map[string]string{}
+		for _, table := range prune.Rules() {
+			for _, r := range table {
+				docs[r.Name] = r.Doc
+			}
+		}
+		for _, c := range p.stats.Rules {
+			fmt.Fprintf(p.messages, "%6d  %s: %s\n", c.N, c.Name, docs[c.Name])
+		}
+		for _, m := range p.stats.Misses {
+			fmt.Fprintf(p.messages, "near miss: %s\n", m)
+		}
+	}
+	r := p.report
+	r.set("nodes_before", p.before)
+	r.set("nodes_after", after)
+	r.set("outputs_dropped", p.dropped)
+	r.set("dead_nodes", p.stats.Dead)
+	r.set("identities", p.stats.Identities)
+	r.set("folded_nodes", p.stats.Folded)
+	r.set("constant_shapes", p.stats.Shapes)
+	r.set("merged_nodes", p.stats.Merged)
+	r.set("inlined_ifs", p.stats.Ifs)
+	r.set("inlined_loops", p.stats.Loops)
+	r.set("equal_initializers", p.stats.Tied)
+	r.set("unused_initializers", p.stats.Inits)
+	r.set("unused_functions", p.stats.Functions)
+	rules := map[string]int{}
+	for _, c := range p.stats.Rules {
+		rules[c.Name] = c.N
+	}
+	r.set("rules", rules)
+	if p.Bool("explain") {
+		r.set("near_misses", append([]string{}, p.stats.Misses...))
+	}
+}
+
+// prunePasses are the passes of prune. The first needs no canonical form.
+func prunePasses(p *pruner) []pass.Pass {
+	upgrade := pass.Upgrade()
+	opset := opsetPass(0)
+	return []pass.Pass{
+		{
+			Name: "clean", Doc: "remove dead nodes, identities, unused initializers and functions",
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				p.stats = prune.Clean(m)
+				p.plain = len(m.Graph.Nodes)
+				return p.stats.Changed(), nil
+			},
+		},
+		{
+			Name: upgrade.Name, Doc: upgrade.Doc, Required: true,
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				changed, err := upgrade.Run(c, m)
+				p.form = err
+				return changed, err
+			},
+		},
+		{
+			Name: "prune", Doc: "fold constants, merge equal nodes, apply the rules, inline what is decided",
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				opt := p.opt
+				opt.Allow = c.Allow
+				st, err := prune.Run(m, opt)
+				p.stats.Add(st)
+				return st.Changed(), err
+			},
+		},
+		{
+			Name: opset.Name, Doc: opset.Doc, Required: true,
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				changed, err := opset.Run(c, m)
+				p.form = err
+				return changed, err
+			},
+		},
+	}
+}
+
+// reopener returns a function that reads the model, as often as it is called.
+func (s *session) reopener(path string) (func() (*graph.Model, io.Closer, error), error) {
+	if path != "-" {
+		return func() (*graph.Model, io.Closer, error) { return s.openModel(path) }, nil
+	}
+	// A file that is redirected here can be read again from its start. What a pipe brings is kept in one.
+	if _, err := s.stdin.Seek(0, io.SeekCurrent); err == nil {
+		return func() (*graph.Model, io.Closer, error) {
+			if _, err := s.stdin.Seek(0, io.SeekStart); err != nil {
+				return nil, nil, err
+			}
+			return s.openModel(path)
+		}, nil
+	}
+	f, err := os.CreateTemp("", "gradtool-")
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(f.Name()) // it lives until it is closed
+	if _, err := io.Copy(f, s.stdin); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	s.stdin = f
+	return s.reopener(path)
 }

@@ -46,6 +46,19 @@ func Infer(m *graph.Model) (*Info, error) {
 	return in, errors.Join(in.graph(m.Graph)...)
 }
 
+// Function infers the types inside a function's body, as far as they do not depend on its operands and attributes. A
+// body in which a node's attribute is the function's stays untyped.
+func (in *Info) Function(f *graph.Function) error {
+	for n := range f.Body.AllNodes() {
+		for _, a := range n.Attrs {
+			if a.Ref != "" {
+				return nil
+			}
+		}
+	}
+	return errors.Join(in.graph(f.Body)...)
+}
+
 func (in *Info) graph(g *graph.Graph) []error {
 	var errs []error
 	for _, v := range g.Inits {

@@ -9,8 +9,11 @@ import (
 // InlineIfs puts, for each If of m's graph whose condition is known, the nodes of the branch that is taken in its place,
 // also inside other subgraphs, and returns how many there were. info must be that of m. The values that an If
 // defined keep their identity and names; values of the branch get other names where theirs are not unique.
-func InlineIfs(m *graph.Model, info *Info) int {
-	i := &ifInliner{info: info, names: map[string]int{}}
+func InlineIfs(m *graph.Model, info *Info) int { return InlineIfsWhere(m, info, nil) }
+
+// InlineIfsWhere is InlineIfs for those Ifs alone that ok, which may be nil, approves.
+func InlineIfsWhere(m *graph.Model, info *Info, ok func(n *graph.Node) bool) int {
+	i := &ifInliner{info: info, ok: ok, names: map[string]int{}}
 	for g := range m.Graph.Graphs() {
 		for v := range g.Values() {
 			i.names[v.Name]++
@@ -22,6 +25,7 @@ func InlineIfs(m *graph.Model, info *Info) int {
 
 type ifInliner struct {
 	info  *Info
+	ok    func(n *graph.Node) bool
 	names map[string]int // how many values have a name
 	count int
 }
@@ -53,7 +57,7 @@ func (i *ifInliner) taken(n *graph.Node) *graph.Graph {
 	} else if yes {
 		taken = then
 	}
-	if len(taken.Inputs) > 0 || len(taken.Outputs) < len(n.Out) {
+	if len(taken.Inputs) > 0 || len(taken.Outputs) < len(n.Out) || i.ok != nil && !i.ok(n) {
 		return nil
 	}
 	return taken

@@ -179,9 +179,7 @@ func (d *driver) rewrite(r *Rule, n *graph.Node) (bool, error) {
 	first := g.Model.NextID()
 	b := op.NewBuilder(g, d.info)
 	b.Before, b.Prefix = n, n.Name
-	if b.Role = n.Meta.Get(graph.MetaRole); b.Role == "" {
-		b.Role = graph.RoleForward
-	}
+	b.Role = n.Meta.Get(graph.MetaRole)
 	if b.From = n.Meta.Get(graph.MetaFrom); b.From == "" {
 		b.From = n.Name
 	}

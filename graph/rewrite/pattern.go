@@ -134,7 +134,16 @@ func (m *Match) node(p *Pattern, n *graph.Node) bool {
 	return op.KeyOf(n) == p.key && m.operands(p, n)
 }
 
+// refers reports whether an attribute of n is that of the enclosing function, whose value nobody knows here.
+func refers(n *graph.Node) bool {
+	return slices.ContainsFunc(n.Attrs, func(a *graph.Attr) bool { return a.Ref != "" })
+}
+
+// operands matches the operands of n. A node with an attribute that is the enclosing function's matches nothing.
 func (m *Match) operands(p *Pattern, n *graph.Node) bool {
+	if refers(n) {
+		return false
+	}
 	for i, a := range p.args {
 		if !m.value(a, n.Operand(i)) {
 			return false

@@ -1,0 +1,28 @@
+package prune
+
+import (
+	"gradtool/graph"
+	"gradtool/graph/op"
+)
+
+// control inlines Ifs whose condition is known. What an If decides by trained weights is left to run time.
+func (p *pruner) control() error {
+	n := op.InlineIfsWhere(p.m, p.info, func(n *graph.Node) bool {
+		return p.known(n.In[0]) != nil && p.allow("inline %s", n.Label())
+	})
+	p.stats.Ifs += n
+	if n > 0 {
+		p.reinfer()
+	}
+	return nil
+}
+
+// reinfer computes anew what is known of the model. Nodes that cannot work stay as they are: what inference knows of the
+// others holds all the same.
+func (p *pruner) reinfer() {
+	p.info, _ = op.Infer(p.m)
+	for _, f := range p.m.Functions {
+		_ = p.info.Function(f)
+	}
+	p.trained = map[*graph.Value]bool{}
+}

@@ -1,0 +1,182 @@
+package prune
+
+import (
+	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/graph/rewrite"
+)
+
+// splatRules let tensors of one repeated element take part in the algebra as that element and a shape, without being
+// materialised: ConstantOfShape, and Expand of a constant.
+func splatRules() []rewrite.Rule {
+	var rules []rewrite.Rule
+	for _, d := range op.All() {
+		if d.Domain != "" || d.Eval == nil || !d.Has(op.Elementwise) || d.Has(op.Random) || d.Name == "Identity" {
+			continue
+		}
+		rules = append(rules, rewrite.Rule{
+			Name: "splat-" + d.Name, Doc: d.Name + " of filled tensors is a filled tensor", Benefit: 3,
+			Root: rewrite.P(d.Name).More(), When: filledOperands, Emit: fillByOperands,
+		})
+	}
+	for _, name := range []string{"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Tile", "Expand", "Gather", "GatherElements", "GatherND", "Concat"} {
+		rules = append(rules, rewrite.Rule{
+			Name: "splat-" + name, Doc: name + " of a filled tensor is a filled tensor", Benefit: 3,
+			Root: rewrite.P(name).More(), When: filledSource, Emit: fillByMoving,
+		})
+	}
+	return append(rules,
+		rewrite.Rule{Name: "splat-operand", Doc: "f(x, filled tensor) = f(x, its element), for arithmetic where x has the result's shape", Benefit: 0,
+			Root: rewrite.P("Mul", rewrite.Any("x"), rewrite.Any("c")).Commute(), When: all(large("c"), keepsShape), Emit: byElement},
+		rewrite.Rule{Name: "splat-addend", Doc: "x + filled tensor = x + its element, where x has the result's shape", Benefit: 0,
+			Root: rewrite.P("Add", rewrite.Any("x"), rewrite.Any("c")).Commute(), When: all(large("c"), keepsShape), Emit: byElement},
+	)
+}
+
+// filledOperands holds where every operand of the root is a filled tensor, at least one of them too large to be folded, and the
+// root's shape can be said.
+func filledOperands(m *match) error {
+	if len(m.Root.Out) != 1 || len(m.Root.In) == 0 {
+		return rewrite.Unlike
+	}
+	symbolic := false
+	for _, v := range m.Root.In {
+		if v == nil {
+			continue
+		}
+		if splat(m.Known, v) == nil {
+			return rewrite.Unlike
+		}
+		symbolic = symbolic || m.Known(v) == nil
+	}
+	if !symbolic {
+		return rewrite.Unlike // folding does it
+	}
+	if shapeSource(m) == nil {
+		return errShape
+	}
+	return nil
+}
+
+// fillByOperands evaluates the root on one element.
+func fillByOperands(b *op.Builder, m *match) []*graph.Value {
+	c := &op.EvalCtx{Node: m.Root, In: make([]*op.Array, len(m.Root.In)), Out: make([]*op.Array, 1)}
+	for i, v := range m.Root.In {
+		if v != nil {
+			c.In[i] = splat(m.Known, v)
+		}
+	}
+	if err := c.Eval(op.Of(m.Root)); err != nil || c.Out[0] == nil || c.Out[0].Len() != 1 {
+		return nil
+	}
+	return fill(b, m, c.Out[0])
+}
+
+// filledSource holds where what the root moves is one filled tensor, or several with the same element, that is too large
+// to be folded.
+func filledSource(m *match) error {
+	n := m.Root
+	if len(n.Out) != 1 || len(n.In) == 0 || n.In[0] == nil {
+		return rewrite.Unlike
+	}
+	data := n.In[:1]
+	if n.Is("Concat") {
+		data = n.In
+	}
+	first := splat(m.Known, data[0])
+	symbolic := false
+	for _, v := range data {
+		if v == nil {
+			return rewrite.Unlike
+		}
+		a := splat(m.Known, v)
+		if first == nil || a == nil || !sameBits(a, first) {
+			return rewrite.Unlike
+		}
+		symbolic = symbolic || m.Known(v) == nil
+	}
+	if !symbolic {
+		return rewrite.Unlike
+	}
+	if shapeSource(m) == nil {
+		return errShape
+	}
+	return nil
+}
+
+func fillByMoving(b *op.Builder, m *match) []*graph.Value {
+	return fill(b, m, splat(m.Known, m.Root.In[0]))
+}
+
+// shapeSource says how the shape of the root's result can be had without computing the result: the result itself where
+// its shape is known in numbers, an operand's shape operand where the shapes are equal, or the root's own shape operand.
+// It is nil if there is no way.
+func shapeSource(m *match) *graph.Value {
+	y := m.Out(0)
+	if y == nil {
+		return nil
+	}
+	if _, ok := y.Type.Shape.Ints(); ok {
+		return y
+	}
+	if m.Root.Is("Expand") {
+		if d := m.Info.Dims(m.Root.In[1]); d != nil && y.Type.Shape.Equal(graph.Shape(d)) {
+			return m.Root.In[1]
+		}
+	}
+	for _, v := range m.Root.In {
+		if v == nil || v.Def == nil || !v.Type.Shape.Equal(y.Type.Shape) {
+			continue
+		}
+		switch {
+		case v.Def.Is("ConstantOfShape"):
+			return v.Def.In[0]
+		case v.Def.Is("Expand"):
+			if d := m.Info.Dims(v.Def.In[1]); d != nil && y.Type.Shape.Equal(graph.Shape(d)) {
+				return v.Def.In[1]
+			}
+		}
+	}
+	return nil
+}
+
+// fill returns a tensor of the root's shape filled with a.
+func fill(b *op.Builder, m *match, a *op.Array) []*graph.Value {
+	s := shapeSource(m)
+	if s == m.Out(0) {
+		dims, _ := s.Type.Shape.Ints()
+		s = b.Ints(dims...)
+	}
+	return values(b.Op("ConstantOfShape", values(s), graph.TensorAttr("value", a.WithShape([]int{1}).Tensor())))
+}
+
+// sameBits reports whether two scalars are the same, bit by bit.
+func sameBits(a, b *op.Array) bool {
+	return a.Elem == b.Elem && string(rawOf(a)) == string(rawOf(b))
+}
+
+func rawOf(a *op.Array) []byte {
+	raw, _ := a.Tensor().Data.Bytes()
+	return raw
+}
+
+// large returns a condition that the captured operand is a filled tensor of more than one element.
+func large(name string) func(m *match) error {
+	return func(m *match) error {
+		v := m.V(name)
+		if v.Def == nil || !v.Def.Is("ConstantOfShape") && !v.Def.Is("Expand") || v.NumUses() != 1 || splat(m.Known, v) == nil || m.Known(v) != nil {
+			return rewrite.Unlike
+		}
+		return nil
+	}
+}
+
+// byElement applies the root to x and the element that c repeats.
+func byElement(b *op.Builder, m *match) []*graph.Value {
+	k := b.Const(splat(m.Known, m.V("c")).WithShape([]int{}).Tensor())
+	in := values(m.V("x"), k)
+	if m.Root.In[0] != m.V("x") {
+		in = values(k, m.V("x"))
+	}
+	return values(b.Op(m.Root.Op, in, m.Root.Attrs...))
+}
