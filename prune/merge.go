@@ -53,16 +53,21 @@ func (p *pruner) mergeIn(g *graph.Graph, outer *seen) {
 		for _, sub := range n.Subgraphs() {
 			p.mergeIn(sub, s)
 		}
-		for _, key := range p.keys(n) {
-			first := s.find(key, n.Is("Constant"))
-			if first == nil {
-				s.nodes[key] = n
-				continue
-			}
-			if canMerge(n, first) && p.allow("merge %s into %s", n.Label(), first.Label()) {
-				p.stats.Merged++
-				replace(n, first)
+		keys := p.keys(n)
+		keep := n
+		for _, key := range keys {
+			if first := s.find(key, n.Is("Constant")); first != nil && canMerge(n, first) {
+				if p.allow("merge %s into %s", n.Label(), first.Label()) {
+					p.stats.Merged++
+					replace(n, first)
+					keep = first
+				}
 				break
+			}
+		}
+		for _, key := range keys {
+			if s.nodes[key] == nil && keep.Graph == g {
+				s.nodes[key] = keep
 			}
 		}
 	}
@@ -146,7 +151,7 @@ func replace(n, first *graph.Node) {
 			v.TakeOver(w)
 		default:
 			k := g.NewNode("", "Identity", []*graph.Value{w}, []string{g.Model.Fresh(v.Name)})
-			k.Name = g.Model.FreshNode(n.Name)
+			k.Name = n.Name // which goes
 			k.Meta = append(graph.Meta{}, n.Meta...)
 			k.Out[0].Type = w.Type
 			g.InsertBefore(n, k)

@@ -223,6 +223,7 @@ func (d *driver) rewrite(r *Rule, n *graph.Node) (bool, error) {
 			taken[z] = y
 		default:
 			c := b.Unary("Identity", z)
+			c.Def.Name = n.Name // which goes
 			made = append(made, c.Def)
 			y.TakeOver(c)
 		}
