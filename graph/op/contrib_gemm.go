@@ -21,7 +21,13 @@ func contribGemmDefs() []Def {
 			{Name: "transposed", In: []Arg{F(2, 4, 3), F(2, 5, 4)}, Attrs: attrs(i("transA", 1), i("transB", 1), f("alpha", 0.5))},
 		}, more...)
 	}
-	byte1 := func(shape []int, v ...float64) Arg { return TV(graph.Uint8, shape, v...) }
+	packed := func(shape ...int) Arg {
+		a := TV(graph.Uint8, shape)
+		for k := range prod(shape) {
+			a.Values = append(a.Values, float64((37*k+11)%256))
+		}
+		return a
+	}
 	return []Def{
 		{Name: "FusedMatMul", Decompose: fusedMatMul, Samples: fused(
 			Sample{Name: "batch of A", In: []Arg{F(3, 2, 4), F(2, 4, 5)}, Attrs: attrs(i("transBatchA", 1))},
@@ -48,11 +54,13 @@ func contribGemmDefs() []Def {
 			{Name: "none", In: []Arg{F(1, 1, 4), F(1, 1, 2)}},
 		}},
 		{Name: "MatMulNBits", Decompose: matMulNBits, Samples: []Sample{
-			{In: []Arg{F(2, 6), byte1([]int{3, 2, 2}, 0x12, 0xf3, 0x45, 0x60, 0x7a, 0x80, 0x9c, 0xab, 1, 2, 3, 0xef), F(6)}, Attrs: nbits(6, 3, 4, 4)},
-			{Name: "zero points", In: []Arg{F(1, 2, 8), byte1([]int{2, 2, 2}, 0x12, 0xf3, 0x45, 0x60, 0x7a, 0x80, 0x9c, 0xab), F(2, 2), byte1([]int{2, 1}, 0x37, 0x9a), {}, F(2)}, Attrs: nbits(8, 2, 4, 4)},
-			{Name: "float zero points", In: []Arg{F(2, 4), byte1([]int{2, 1, 2}, 0x12, 0xf3, 0x45, 0x60), F(2, 1), FR(6, 9, 2, 1)}, Attrs: nbits(4, 2, 4, 4)},
-			{Name: "8 bits", In: []Arg{F(2, 4), byte1([]int{2, 2, 2}, 1, 255, 128, 127, 3, 4, 5, 6), F(2, 2)}, Attrs: nbits(4, 2, 8, 2)},
-			{Name: "2 bits, group index", In: []Arg{F(2, 8), byte1([]int{1, 2, 1}, 0x1b, 0xe4), F(2), {}, TV(graph.Int32, []int{8}, 1, 0, 0, 1, 1, 1, 0, 0)}, Attrs: nbits(8, 1, 2, 4)},
+			{In: []Arg{F(2, 32), packed(2, 2, 8), F(4)}, Attrs: nbits(32, 2, 4, 16)},
+			{Name: "rest", In: []Arg{F(2, 20), packed(1, 2, 8), F(1, 2)}, Attrs: nbits(20, 1, 4, 16)},
+			{Name: "zero points", In: []Arg{F(1, 2, 48), packed(2, 3, 8), F(2, 3), packed(2, 2), {}, F(2)}, Attrs: nbits(48, 2, 4, 16)},
+			{Name: "float zero points", In: []Arg{F(2, 16), packed(2, 1, 8), F(2, 1), FR(6, 9, 2, 1)}, Attrs: nbits(16, 2, 4, 16)},
+			{Name: "8 bits", In: []Arg{F(2, 32), packed(2, 2, 16), F(2, 2)}, Attrs: nbits(32, 2, 8, 16)},
+			{Name: "2 bits", In: []Arg{F(2, 32), packed(1, 2, 4), F(2), packed(1, 1)}, Attrs: nbits(32, 1, 2, 16)},
+			{Name: "group index", In: []Arg{F(2, 4), packed(1, 2, 1), F(2), {}, TV(graph.Int32, []int{4}, 1, 0, 0, 1)}, Attrs: nbits(4, 1, 4, 2)},
 		}},
 	}
 }

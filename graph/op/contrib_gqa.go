@@ -103,7 +103,7 @@ func groupQueryAttention(b *Builder, n *graph.Node) []*graph.Value {
 	if past := n.Operand(3); past != nil {
 		total := b.ReshapeTo(b.Cast(n.Operand(6), graph.Int64), 1)
 		room := b.Op("Max", vals(total, b.DimOf(past, 2)))
-		k, v = b.cached(past, k, place, room), b.cached(n.Operand(4), v, place, room)
+		k, v = b.cached(past, k, first, place, room), b.cached(n.Operand(4), v, first, place, room)
 	}
 	keys := b.countTo(b.DimOf(k, 2))
 	spot := b.Unsqueeze(place, 1, 3) // [B, 1, S, 1]
@@ -119,11 +119,14 @@ func groupQueryAttention(b *Builder, n *graph.Node) []*graph.Value {
 	return vals(b.headsIn(y), presentK, presentV)
 }
 
-// cached returns the past, lengthened to room positions, with new put at the given ones of each sequence.
-func (b *Builder) cached(past, new, place, room *graph.Value) *graph.Value {
+// cached returns the past, lengthened to room positions, with new put at the given ones of each sequence and zeros for what
+// the past held from the first of these on.
+func (b *Builder) cached(past, new, first, place, room *graph.Value) *graph.Value {
 	more := b.Sub(room, b.DimOf(past, 2))
 	past = b.Op("Pad", vals(past, b.Concat(0, b.Ints(0), more), nil, b.Ints(2)))
-	rows := b.Transpose(past, 0, 2, 1, 3)                  // [B, T, heads, size]
+	old := b.Binary("Less", b.countTo(room), b.Unsqueeze(first, 1)) // [B, T]
+	rows := b.Transpose(past, 0, 2, 1, 3)                           // [B, T, heads, size]
+	rows = b.Where(b.Unsqueeze(old, 2, 3), rows, b.Like(rows, 0))
 	batch := b.Unsqueeze(b.countTo(b.DimOf(new, 0)), 1, 2) // [B, 1, 1]
 	at := b.Unsqueeze(place, 2)                            // [B, S, 1]
 	at = b.Concat(2, b.Expand(batch, b.Shape(at)), at)     // [B, S, 2]
