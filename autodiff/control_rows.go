@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"gradtool/graph"
-	"gradtool/graph/op"
 )
 
 // rowRead is a captured value of which the iterations of a loop read single slices along the first axis. Summing its
@@ -33,7 +32,7 @@ func (l *loop) rowReads(captures []*graph.Value) []*rowRead {
 			case u.Node.Graph == l.g && u.Index == 0 && isRow(u.Node):
 				r.nodes = append(r.nodes, u.Node)
 			default:
-				rule := Lookup(op.KeyOf(u.Node))
+				rule := l.rule(u.Node)
 				pure = pure && rule != nil && (rule.Kind == NoGrad || rule.Kind == ZeroGrad || rule.stops(u.Index))
 			}
 		}

@@ -14,7 +14,7 @@ import (
 func (r *reverse) segment() bool {
 	var loops []*graph.Node
 	var lengths []int64
-	for _, n := range r.g.Nodes {
+	for _, n := range r.nodes() {
 		if every := r.segmentLength(n); every > 0 {
 			loops, lengths = append(loops, n), append(lengths, every)
 		}

@@ -43,7 +43,7 @@ type flow struct {
 func (r *reverse) flows(n *graph.Node) []*flow {
 	var out []*flow
 	for _, fr := range framesOf(n) {
-		f := &flow{frame: fr, n: n, r: &reverse{b: r.b, g: fr.g, plan: r.plan, active: map[*graph.Value]bool{}, useful: map[*graph.Value]bool{}}}
+		f := &flow{frame: fr, n: n, r: &reverse{b: r.b, g: fr.g, plan: r.plan, policy: r.policy, forward: r.forward, active: map[*graph.Value]bool{}, useful: map[*graph.Value]bool{}}}
 		for _, v := range n.Captures() {
 			if r.active[v] {
 				f.r.active[v] = true

@@ -19,12 +19,12 @@ func (e *RuleError) Error() string {
 	return fmt.Sprintf("internal error in the derivative rule of node %s: %v", e.Node.Label(), e.Value)
 }
 
-// apply runs the rule's VJP.
-func (c *Ctx) apply(rule *Rule) (cts []*graph.Value, err error) {
+// apply runs a rule's function.
+func (c *Ctx) apply(rule func(*Ctx) []*graph.Value) (cts []*graph.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &RuleError{c.Node, r, debug.Stack()}
 		}
 	}()
-	return rule.VJP(c), nil
+	return rule(c), nil
 }

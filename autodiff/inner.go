@@ -24,7 +24,7 @@ type inner struct {
 // inner returns the derivative-to-be of the graph fwd that c's node runs.
 func (c *Ctx) inner(fwd *graph.Graph, name string) *inner {
 	b := c.Builder.Inner(name)
-	return &inner{reverse: &reverse{b: b, g: fwd, plan: c.rev.plan}, c: c, have: map[*graph.Value]*graph.Value{}}
+	return &inner{reverse: &reverse{b: b, g: fwd, plan: c.rev.plan, policy: c.rev.policy}, c: c, have: map[*graph.Value]*graph.Value{}}
 }
 
 // cotangent returns the cotangent of v that the sweep found, zeros without one.

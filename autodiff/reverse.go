@@ -52,7 +52,11 @@ type reverse struct {
 	cts    map[*graph.Value]*graph.Value // accumulated cotangents
 	inside map[*graph.Node][]*flow       // of active nodes that run subgraphs, what is active inside
 	plan   LoopPlan
-	added  []*graph.Value // results that forward nodes got to hand out residuals
+	policy *Policy                       // exceptions from the table of rules
+	from   int                           // the sweep is over the nodes of the graph from this one on
+	// forward says that tangents are asked for: then a rule's JVP counts, if it has one.
+	forward bool
+	added   []*graph.Value // results that forward nodes got to hand out residuals
 }
 
 // Reverse appends to b's graph the nodes that compute the cotangents of the values wrt, given the seeds,
@@ -64,7 +68,17 @@ func Reverse(b *op.Builder, seeds []Seed, wrt []*graph.Value) ([]*graph.Value, e
 
 // ReverseLoops is Reverse with a choice of what loops keep for their derivatives.
 func ReverseLoops(b *op.Builder, seeds []Seed, wrt []*graph.Value, plan LoopPlan) ([]*graph.Value, error) {
-	r := &reverse{b: b, g: b.G, plan: plan}
+	return ReverseWith(b, seeds, wrt, plan, nil)
+}
+
+// ReverseWith is ReverseLoops with exceptions from the table of rules.
+func ReverseWith(b *op.Builder, seeds []Seed, wrt []*graph.Value, plan LoopPlan, p *Policy) ([]*graph.Value, error) {
+	return reverseIn(b, b.G, seeds, wrt, plan, p)
+}
+
+// reverseIn is ReverseWith for a graph g that may be around b's.
+func reverseIn(b *op.Builder, g *graph.Graph, seeds []Seed, wrt []*graph.Value, plan LoopPlan, p *Policy) ([]*graph.Value, error) {
+	r := &reverse{b: b, g: g, plan: plan, policy: p}
 	if err := r.run(seeds, wrt); err != nil {
 		return nil, err
 	}
@@ -96,7 +110,7 @@ func (r *reverse) run(seeds []Seed, wrt []*graph.Value) error {
 			r.accumulate(s.Y, s.Ct)
 		}
 	}
-	nodes := slices.Clone(r.g.Nodes)
+	nodes := slices.Clone(r.nodes())
 	for _, n := range slices.Backward(nodes) {
 		if err := r.node(n); err != nil {
 			return err
@@ -105,11 +119,17 @@ func (r *reverse) run(seeds []Seed, wrt []*graph.Value) error {
 	return r.b.Err
 }
 
+// nodes returns the nodes that r sweeps over.
+func (r *reverse) nodes() []*graph.Node { return r.g.Nodes[r.from:] }
+
+// rule returns n's rule, nil without one.
+func (r *reverse) rule(n *graph.Node) *Rule { return r.policy.rule(n) }
+
 // mark finds the values on a path from wrt to the seeds.
 func (r *reverse) mark(seeds []Seed, wrt []*graph.Value) {
 	r.active = map[*graph.Value]bool{}
 	for _, v := range wrt {
-		r.active[v] = true
+		r.active[v] = !r.policy.stopsAt(v)
 	}
 	r.markActive()
 	var ys []*graph.Value
@@ -123,8 +143,8 @@ func (r *reverse) mark(seeds []Seed, wrt []*graph.Value) {
 // markActive extends the active values to what depends on them.
 func (r *reverse) markActive() {
 	r.inside = map[*graph.Node][]*flow{}
-	for _, n := range r.g.Nodes {
-		if rule := Lookup(op.KeyOf(n)); rule != nil && (rule.Kind == NoGrad || rule.Kind == ZeroGrad) {
+	for _, n := range r.nodes() {
+		if rule := r.rule(n); rule != nil && (rule.Kind == NoGrad || rule.Kind == ZeroGrad) {
 			continue
 		}
 		if !r.reads(n, r.active) {
@@ -133,7 +153,7 @@ func (r *reverse) markActive() {
 		flows := r.flows(n)
 		r.inside[n] = flows
 		for i, y := range n.Out {
-			if y != nil && carries(y) && (flows == nil || anyFlow(flows, i, (*flow).resultActive)) {
+			if y != nil && carries(y) && !r.policy.stopsAt(y) && (flows == nil || anyFlow(flows, i, (*flow).resultActive)) {
 				r.active[y] = true
 			}
 		}
@@ -145,7 +165,7 @@ func (r *reverse) markUseful(seeds []*graph.Value) {
 	for _, y := range seeds {
 		r.useful[y] = true
 	}
-	for _, n := range slices.Backward(r.g.Nodes) {
+	for _, n := range slices.Backward(r.nodes()) {
 		if !slices.ContainsFunc(n.Out, func(y *graph.Value) bool { return y != nil && r.active[y] && r.useful[y] }) {
 			continue
 		}
@@ -159,7 +179,7 @@ func (r *reverse) markUseful(seeds []*graph.Value) {
 			continue
 		}
 		for i, x := range operands(n) {
-			if x != nil && r.active[x] && !stopped(n, i) {
+			if x != nil && r.active[x] && !r.stopped(n, i) {
 				r.useful[x] = true
 			}
 		}
@@ -169,7 +189,7 @@ func (r *reverse) markUseful(seeds []*graph.Value) {
 // reads reports whether n reads one of the values through an operand that takes part in derivatives.
 func (r *reverse) reads(n *graph.Node, values map[*graph.Value]bool) bool {
 	for i, x := range operands(n) {
-		if x != nil && values[x] && !stopped(n, i) {
+		if x != nil && values[x] && !r.stopped(n, i) {
 			return true
 		}
 	}
@@ -184,8 +204,9 @@ func operands(n *graph.Node) []*graph.Value {
 	return n.In
 }
 
-func stopped(n *graph.Node, i int) bool {
-	rule := Lookup(op.KeyOf(n))
+// stopped reports whether operand i of n takes part in no derivative.
+func (r *reverse) stopped(n *graph.Node, i int) bool {
+	rule := r.rule(n)
 	return rule != nil && i < len(n.In) && rule.stops(i)
 }
 
@@ -211,19 +232,19 @@ func (r *reverse) onPath(n *graph.Node) bool {
 // preflight lists the nodes on the path that cannot be differentiated.
 func (r *reverse) preflight(wrt []*graph.Value) []Blocker {
 	var out []Blocker
-	for _, n := range r.g.Nodes {
+	for _, n := range r.nodes() {
 		if !r.onPath(n) {
 			continue
 		}
 		reason := ""
-		switch rule := Lookup(op.KeyOf(n)); {
+		switch rule := r.rule(n); {
 		case rule == nil && n.Graph.Model.Function(n.Domain, n.Op, n.Overload) != nil:
 			reason = "is a model-local function; inline it first"
 		case rule == nil:
 			reason = "the operator is not known"
 		case rule.Kind == Unsupported:
 			reason = "no derivative: " + rule.Reason
-		case rule.Check != nil:
+		case rule.Check != nil && (!r.forward || rule.JVP == nil):
 			if err := rule.Check(n); err != nil {
 				reason = err.Error()
 			}
@@ -272,8 +293,8 @@ func (r *reverse) origins(n *graph.Node, wrt []*graph.Value) []string {
 
 // node adds the contributions of n to the cotangents of its operands.
 func (r *reverse) node(n *graph.Node) error {
-	rule := Lookup(op.KeyOf(n))
-	if rule == nil || rule.Kind != HasVJP || !r.onPath(n) {
+	rule := r.rule(n)
+	if rule == nil || rule.Kind != HasVJP || rule.VJP == nil || !r.onPath(n) {
 		return nil
 	}
 	ins := operands(n)
@@ -289,10 +310,10 @@ func (r *reverse) node(n *graph.Node) error {
 		return nil
 	}
 	for i, x := range ins {
-		c.need[i] = x != nil && r.active[x] && carries(x) && !stopped(n, i)
+		c.need[i] = x != nil && r.active[x] && carries(x) && !r.stopped(n, i)
 	}
-	defer r.enter(n)()
-	cts, err := c.apply(rule)
+	defer r.enter(n, "/grad")()
+	cts, err := c.apply(rule.VJP)
 	if err != nil {
 		return err
 	}
@@ -308,8 +329,8 @@ func (r *reverse) node(n *graph.Node) error {
 	return nil
 }
 
-// enter makes what is added from now on stem from n; the function it returns ends that.
-func (r *reverse) enter(n *graph.Node) func() {
+// enter makes what is added from now on stem from n, and its names begin with n's and the suffix; the function it returns ends that.
+func (r *reverse) enter(n *graph.Node, suffix string) func() {
 	b := r.b
 	prefix, from := b.Prefix, b.From
 	name := n.Name
@@ -318,7 +339,7 @@ func (r *reverse) enter(n *graph.Node) func() {
 			name = y.Name
 		}
 	}
-	b.Prefix, b.From = name+"/grad", name
+	b.Prefix, b.From = name+suffix, name
 	return func() { b.Prefix, b.From = prefix, from }
 }
 

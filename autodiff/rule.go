@@ -33,6 +33,9 @@ type Rule struct {
 	// missing at the end) where it is zero. A cotangent may still have the broadcast result's shape and
 	// another float type than the operand: the driver reduces and casts.
 	VJP func(c *Ctx) []*graph.Value
+	// JVP returns the tangents of the results given those of the operands: one per result, nil (or missing at the end)
+	// where it is zero, of the result's shape. Without it, the tangents come from the VJP of the VJP.
+	JVP func(c *Ctx) []*graph.Value
 	// Check returns why this node is not covered though the operator is; nil means always covered.
 	Check func(n *graph.Node) error
 	// Stop lists operands that take part in no derivative though they are floats: running statistics,
@@ -74,6 +77,7 @@ func table() map[op.Key]*Rule {
 				t[k] = r
 			}
 		}
+		addForward(t)
 		theTable.rules = t
 	})
 	return theTable.rules
@@ -99,6 +103,10 @@ type Ctx struct {
 	ct   []*graph.Value
 	need []bool
 	rev  *reverse
+
+	// In forward mode:
+	tangents []*graph.Value // of the operands
+	results  []*graph.Value // that the node had before it got more for their tangents
 }
 
 // X returns operand i, nil where it is omitted.
@@ -115,7 +123,7 @@ func (c *Ctx) Ct(i int) *graph.Value {
 	return nil
 }
 
-// Need reports whether anybody asks for the cotangent of operand i.
+// Need reports whether anybody asks for the cotangent of operand i; in forward mode, whether it has a tangent.
 func (c *Ctx) Need(i int) bool { return i < len(c.need) && c.need[i] }
 
 // Want returns result i and has the forward node compute it if the file omitted it.

@@ -1,0 +1,41 @@
+package autodiff
+
+import (
+	"gradtool/graph"
+	"gradtool/graph/op"
+)
+
+// Policy is what a caller wants differentiated otherwise than the table of rules says. A nil Policy wants nothing.
+type Policy struct {
+	Stop     map[*graph.Value]bool // values that count as constants
+	StopOps  map[op.Key]bool       // operators whose results do
+	Straight map[op.Key]bool       // piecewise constant operators that pass derivatives on as if they returned operand 0
+	Custom   map[op.Key]*Rule      // rules of operators that have none
+}
+
+// rule returns n's rule, nil without one.
+func (p *Policy) rule(n *graph.Node) *Rule {
+	k := op.KeyOf(n)
+	if p != nil {
+		switch {
+		case p.StopOps[k]:
+			return &Rule{Domain: k.Domain, Name: k.Name, Kind: ZeroGrad}
+		case p.Straight[k]:
+			return straightThrough(k)
+		case p.Custom[k] != nil:
+			return p.Custom[k]
+		}
+	}
+	return Lookup(k)
+}
+
+// stopsAt reports whether v counts as a constant.
+func (p *Policy) stopsAt(v *graph.Value) bool { return p != nil && p.Stop[v] }
+
+// straightThrough is the rule of an operator that counts as the identity of operand 0.
+func straightThrough(k op.Key) *Rule {
+	return &Rule{Domain: k.Domain, Name: k.Name, Kind: HasVJP,
+		VJP: func(c *Ctx) []*graph.Value { return one(c.Ct(0)) },
+		JVP: func(c *Ctx) []*graph.Value { return one(c.T(0)) },
+	}
+}
