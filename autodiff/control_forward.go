@@ -20,9 +20,8 @@ func (f *sweep) control(c *Ctx) ([]*graph.Value, error) {
 		}
 		b.Put(m)
 		n = m
-	} else {
-		f.grown = true
 	}
+	f.grown = true
 	k := &controlled{sweep: f, c: c, n: n, flows: f.r.flows(n), tangents: make([]*graph.Value, len(n.Out))}
 	var err error
 	switch {

@@ -12,7 +12,7 @@ func detVJP(c *Ctx) []*graph.Value {
 		return one(c.ReshapeLike(c.Ct(0), x))
 	}
 	n := c.DimOf(x, -1)
-	stack := c.Op("Reshape", []*graph.Value{x, c.Concat(0, c.Ints(-1), n, n)})
+	stack := c.Reshape(x, c.Concat(0, c.sizeOf(c.Ct(0)), n, n)) // n may be 0: -1 would not tell
 	// Row i of others names all rows but i: j, or j+1 from i on.
 	i, j := c.Unsqueeze(c.upTo(n), 1), c.upTo(c.minus(n, c.Ints(1)))
 	others := c.Add(j, c.Cast(c.Unary("Not", c.Binary("Less", j, i)), graph.Int64))

@@ -43,7 +43,7 @@ func forwardIn(b *op.Builder, g *graph.Graph, tangents []Tangent, of []*graph.Va
 	}
 	f.tidy(out)
 	if f.grown {
-		return out, g.Sort()
+		return out, b.G.Sort()
 	}
 	return out, nil
 }
@@ -53,7 +53,7 @@ type sweep struct {
 	r        *reverse // knows the graph, the builder and which values are on a path
 	tangents map[*graph.Value]*graph.Value
 	start    int  // nodes of the builder's graph before the sweep
-	grown    bool // a node of the graph reads values that stand behind it
+	grown    bool // a node of the builder's graph reads values that stand behind it
 }
 
 func (f *sweep) run(tangents []Tangent, of []*graph.Value) error {

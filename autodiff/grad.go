@@ -1,7 +1,6 @@
 package autodiff
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,8 +16,10 @@ type GradOptions struct {
 	Wrt  []*graph.Value // values to differentiate with respect to; nil: Params
 	Loss *loss.Spec     // attached to the single output in Of; nil: none
 	// Seeds makes cotangents inputs even where a lone scalar output would be seeded with 1.
-	Seeds bool
-	Loop  LoopPlan // what loops keep for their reverse form
+	Seeds  bool
+	HVP    bool     // add products of the Hessian with tangents
+	Loop   LoopPlan // what loops keep for their reverse form
+	Policy *Policy  // exceptions from the table of rules
 }
 
 // Grad is one gradient of a model.
@@ -27,6 +28,8 @@ type Grad struct {
 	Out *graph.Value // the new graph output
 	// Zero tells that nothing differentiated depends on X: the gradient is identically zero.
 	Zero bool
+	// With HVP, the input for the tangent of X, and the output of the derivative of the gradient along all tangents.
+	Tangent, HVP *graph.Value
 }
 
 // GradResult tells what Gradient added.
@@ -35,12 +38,14 @@ type GradResult struct {
 	Target     *graph.Value   // its target input
 	Cotangents []*graph.Value // the cotangent inputs, by output
 	Grads      []Grad
-	Renamed    []string // wanted names that were taken, as "want -> got"
-	Added      int      // nodes added
+	naming
+	Added int // nodes added
 }
 
 // Gradient appends the backward graph to m: an input <y>_cotangent for each differentiated output y (a
-// lone scalar output, or the loss, is seeded with 1 instead), and an output <x>_grad for each x. m
+// lone scalar output, or the loss, is seeded with 1 instead), and an output <x>_grad for each x. With opt.HVP it adds an
+// input <x>_tangent and an output <x>_hvp for each x too: the derivative of <x>_grad along all the tangents, cotangents
+// being constant, by the forward mode over the reverse (Pearlmutter, 1994). m
 // must be sorted, canonical and inferred; model-local functions on a gradient path must have been inlined. On error m may
 // hold nodes of the backward graph that nothing reads; a *BlockedError is returned before any is added.
 func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, error) {
@@ -50,35 +55,18 @@ func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, erro
 	b := op.NewBuilder(g, info)
 	b.Role = graph.RoleBackward
 	res := &GradResult{}
-	of := opt.Of
-	if of == nil {
-		of = FloatOutputs(m)
+	of, wrt, err := choose(m, opt.Of, opt.Wrt)
+	if err != nil {
+		return nil, err
 	}
-	if len(of) == 0 {
-		return nil, errors.New("the model has no float output to differentiate")
-	}
-	wrt := opt.Wrt
-	if wrt == nil {
-		wrt = Params(m, of)
-		if len(wrt) == 0 {
-			return nil, errors.New("no trainable initializer leads to the outputs; name what to differentiate with respect to, the inputs for example")
-		}
-	}
-	// Find blockers before anything is added.
-	probe := &reverse{b: b, g: g, plan: opt.Loop}
-	var marks []Seed
-	for _, y := range of {
-		marks = append(marks, Seed{Y: y})
-	}
-	probe.mark(marks, wrt)
-	if blockers := probe.preflight(wrt); len(blockers) > 0 {
-		return nil, &BlockedError{blockers}
+	if err := opt.probe(b, of, wrt, false); err != nil {
+		return nil, err
 	}
 	seeds, err := res.seed(b, of, opt)
 	if err != nil {
 		return nil, err
 	}
-	cts, err := ReverseLoops(b, seeds, wrt, opt.Loop)
+	cts, err := ReverseWith(b, seeds, wrt, opt.Loop, opt.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +76,12 @@ func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, erro
 		if zero {
 			ct = b.FullLike(x, 0)
 		}
-		res.Grads = append(res.Grads, Grad{x, res.output(b, ct, x.Name+"_grad"), zero})
+		res.Grads = append(res.Grads, Grad{X: x, Out: res.output(b, ct, x.Name+"_grad"), Zero: zero})
+	}
+	if opt.HVP {
+		if err := res.hessian(b, cts, opt.Policy); err != nil {
+			return nil, err
+		}
 	}
 	res.Added = len(g.Nodes) - before
 	return res, b.Err
@@ -96,7 +89,6 @@ func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, erro
 
 // seed adds the loss or the cotangent inputs and returns what the sweep starts from.
 func (res *GradResult) seed(b *op.Builder, of []*graph.Value, opt GradOptions) ([]Seed, error) {
-	g := b.G
 	if opt.Loss != nil {
 		if len(of) != 1 {
 			return nil, fmt.Errorf("a loss needs one output, there are %d differentiable ones; choose one", len(of))
@@ -115,35 +107,43 @@ func (res *GradResult) seed(b *op.Builder, of []*graph.Value, opt GradOptions) (
 	}
 	var seeds []Seed
 	for _, y := range of {
-		want := y.Name + "_cotangent"
-		ct := g.AddInput(g.Model.Fresh(want), y.Type)
-		res.noteName(want, ct.Name)
+		ct := res.input(b, y.Name+"_cotangent", y.Type)
 		res.Cotangents = append(res.Cotangents, ct)
 		seeds = append(seeds, Seed{y, ct})
 	}
 	return seeds, nil
 }
 
-// output makes v a graph output of the given name, through an Identity where v must keep its own.
-func (res *GradResult) output(b *op.Builder, v *graph.Value, want string) *graph.Value {
-	role := ""
-	if v.Def != nil {
-		role = v.Def.Meta.Get(graph.MetaRole)
+// hessian adds the derivatives of the gradients along tangents.
+func (res *GradResult) hessian(b *op.Builder, cts []*graph.Value, p *Policy) error {
+	var tangents []Tangent
+	var of []*graph.Value
+	for i := range res.Grads {
+		g := &res.Grads[i]
+		g.Tangent = res.input(b, g.X.Name+"_tangent", g.X.Type)
+		tangents = append(tangents, Tangent{g.X, g.Tangent})
+		if !g.Zero {
+			of = append(of, cts[i])
+		}
 	}
-	if v.Def == nil || v.Graph != b.G || v.IsOutput() || role != graph.RoleBackward && role != graph.RoleLoss {
-		v = b.Unary("Identity", v)
+	b.Role = graph.RoleTangent
+	ts, err := ForwardWith(b, tangents, of, p)
+	if err != nil {
+		return err
 	}
-	name := b.G.Model.Fresh(want)
-	res.noteName(want, name)
-	v.Name = name
-	b.G.AddOutput(v)
-	return v
-}
-
-func (res *GradResult) noteName(want, got string) {
-	if want != got {
-		res.Renamed = append(res.Renamed, want+" -> "+got)
+	for i := range res.Grads {
+		g := &res.Grads[i]
+		var t *graph.Value
+		if !g.Zero {
+			t, ts = ts[0], ts[1:]
+		}
+		b.Prefix = g.X.Name + "_hvp"
+		if t == nil {
+			t = b.FullLike(g.X, 0)
+		}
+		g.HVP = res.output(b, t, g.X.Name+"_hvp")
 	}
+	return b.Err
 }
 
 // FloatOutputs returns the outputs that can be differentiated: tensors of a float type.

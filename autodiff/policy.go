@@ -1,6 +1,9 @@
 package autodiff
 
 import (
+	"slices"
+	"strings"
+
 	"gradtool/graph"
 	"gradtool/graph/op"
 )
@@ -39,3 +42,12 @@ func straightThrough(k op.Key) *Rule {
 		JVP: func(c *Ctx) []*graph.Value { return one(c.T(0)) },
 	}
 }
+
+// straightOps are the piecewise constant operators whose result has the shape of operand 0.
+const straightOps = "Bernoulli Ceil Floor Hardmax Round Sign"
+
+// StraightOps lists the operators that Policy.Straight can name.
+func StraightOps() []string { return strings.Fields(straightOps) }
+
+// PassesStraight reports whether Policy.Straight can name the operator.
+func PassesStraight(k op.Key) bool { return k.Domain == "" && slices.Contains(StraightOps(), k.Name) }

@@ -52,8 +52,8 @@ type reverse struct {
 	cts    map[*graph.Value]*graph.Value // accumulated cotangents
 	inside map[*graph.Node][]*flow       // of active nodes that run subgraphs, what is active inside
 	plan   LoopPlan
-	policy *Policy                       // exceptions from the table of rules
-	from   int                           // the sweep is over the nodes of the graph from this one on
+	policy *Policy // exceptions from the table of rules
+	from   int     // the sweep is over the nodes of the graph from this one on
 	// forward says that tangents are asked for: then a rule's JVP counts, if it has one.
 	forward bool
 	added   []*graph.Value // results that forward nodes got to hand out residuals

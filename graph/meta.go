@@ -26,6 +26,7 @@ const (
 const (
 	RoleForward   = "forward"
 	RoleBackward  = "backward"
+	RoleTangent   = "tangent"
 	RoleLoss      = "loss"
 	RoleOptimizer = "optimizer"
 	RoleRecompute = "recompute"

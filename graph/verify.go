@@ -315,7 +315,7 @@ func (v *verifier) node(s *scope, n *Node) {
 	v.imports(n)
 	if role := n.Meta.Get(MetaRole); role != "" {
 		switch role {
-		case RoleForward, RoleBackward, RoleLoss, RoleOptimizer, RoleRecompute:
+		case RoleForward, RoleBackward, RoleTangent, RoleLoss, RoleOptimizer, RoleRecompute:
 		default:
 			v.report(VerifyError{Rule: ruleMeta, Node: n, Graph: n.Graph}, "%s is %q", MetaRole, role)
 		}

@@ -235,7 +235,7 @@ func summary(nodes []*graph.Node) string {
 func style(role, fill string) []encoding.Attribute {
 	s, color := "filled", "black"
 	switch role {
-	case graph.RoleBackward:
+	case graph.RoleBackward, graph.RoleTangent:
 		s, color = "filled,dashed", "#2050c0"
 	case graph.RoleLoss, graph.RoleOptimizer:
 		s, color = "filled,bold", "#c02020"

@@ -22,43 +22,34 @@ func gradVerb() verb {
 The model gets, for each differentiated output y, the input <y>_cotangent, and for each x that it is
 differentiated with respect to the output <x>_grad. A lone scalar output is seeded with 1 instead. With
 --loss it gets the input <y>_target, the scalar output "loss", and the gradients of that. All that is
-added are plain ONNX operators, so any runtime runs the result.`,
+added are plain ONNX operators, so any runtime runs the result.
+With --hvp it also gets the inputs <x>_tangent and the outputs <x>_hvp, the derivative of <x>_grad along all tangents
+together: the Hessian times a vector. With --jacobian it gets none of these, but for each y and x the output
+<y>_<x>_jacobian, whose shape is y's followed by x's.`,
 		examples: []string{
 			"gradtool grad --loss softmax-cross-entropy model.onnx -o train.onnx",
 			"gradtool grad --wrt inputs model.onnx -o saliency.onnx",
 			"gradtool grad --loss mse --freeze 'encoder.*' model.onnx | gradtool prune > train.onnx",
-			"gradtool grad loss.onnx | gradtool grad --of 'w_grad' --wrt w > hessian.onnx",
+			"gradtool grad --loss mse --hvp model.onnx -o hessian-vector.onnx",
+			"gradtool grad --jacobian --wrt inputs model.onnx -o jacobian.onnx",
+			"gradtool grad loss.onnx | gradtool grad --of 'w_grad' --wrt w > second.onnx",
 		},
-		flags: slices.Concat(gradFlags(), []cli.Flag{
-			&cli.Int64Flag{Name: "opset", Usage: "write the model at ai.onnx opset `N` (default: the lowest, not below the model's own, that has every operator)"},
-		}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
-		run: runGrad,
+		flags: slices.Concat(gradFlags(), modeFlags(), []cli.Flag{opsetFlag()}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
+		run:   runGrad,
 	}
 }
 
 func runGrad(s *session) error {
-	path, err := s.inputPath()
-	if err != nil {
-		return err
+	if s.Bool("jacobian") {
+		return runJacobian(s)
 	}
-	out, err := s.target(derivedName(path, "grad"))
-	if err != nil {
-		return err
-	}
-	m, closer, err := s.openModel(path)
-	if err != nil {
-		return err
-	}
-	defer closer.Close()
-	if err := inspect(m); err != nil {
-		return err
-	}
-	before := len(m.Graph.Nodes)
 	var res *autodiff.GradResult
-	if err := s.runPasses(m, gradPasses(callsOffPath(m), s.Int64("opset"), s.gradOptions, &res)); err != nil {
-		return err
-	}
-	if err := s.saveModel(out, m); err != nil {
+	m, before, err := s.differentiate("grad", gradDoc, appendGradient(func(m *graph.Model) (autodiff.GradOptions, error) {
+		opt, err := s.gradOptions(m)
+		opt.HVP = s.Bool("hvp")
+		return opt, err
+	}, &res))
+	if err != nil {
 		return err
 	}
 	s.reportGradient(m, res, before)
@@ -100,9 +91,7 @@ func (s *session) reportGradient(m *graph.Model, res *autodiff.GradResult, befor
 		extra = fmt.Sprintf(" (cotangent inputs: %s)", few(inputs))
 	}
 	s.summaryf("%s%s", strings.Join(parts, ", "), extra)
-	for _, r := range res.Renamed {
-		s.notef("renamed, as the name was taken: %s", r)
-	}
+	s.noteRenamed(res.Renamed)
 	var zero []string
 	for _, g := range res.Grads {
 		if g.Zero {
@@ -112,10 +101,8 @@ func (s *session) reportGradient(m *graph.Model, res *autodiff.GradResult, befor
 	if len(zero) > 0 {
 		s.notef("%s: nothing that is differentiated depends on %s", plural(len(zero), "a zero gradient", fmt.Sprintf("%d zero gradients", len(zero))), few(zero))
 	}
+	s.reportSizes(m, before)
 	r := s.report
-	r.set("nodes_before", before)
-	r.set("nodes_after", len(m.Graph.Nodes))
-	r.set("nodes_by_role", countRoles(m))
 	if res.Loss != nil {
 		r.set("loss", res.Loss.Name)
 		r.set("target", res.Target.Name)
@@ -126,15 +113,20 @@ func (s *session) reportGradient(m *graph.Model, res *autodiff.GradResult, befor
 		Name string `json:"output"`
 		Type string `json:"type"`
 		Zero bool   `json:"zero"`
+		// With --hvp:
+		Tangent string `json:"tangent,omitempty"`
+		HVP     string `json:"hvp,omitempty"`
 	}
 	grads := []gradient{}
 	for _, g := range res.Grads {
-		grads = append(grads, gradient{g.X.Name, g.Out.Name, g.Out.Type.String(), g.Zero})
+		x := gradient{Of: g.X.Name, Name: g.Out.Name, Type: g.Out.Type.String(), Zero: g.Zero}
+		if g.HVP != nil {
+			x.Tangent, x.HVP = g.Tangent.Name, g.HVP.Name
+		}
+		grads = append(grads, x)
 	}
 	r.set("gradients", grads)
 	r.set("renamed", append([]string{}, res.Renamed...))
-	r.set("opset", m.Opset(""))
-	r.set("ir_version", m.IRVersion)
 }
 
 func plural(n int, one, many string) string {

@@ -31,31 +31,45 @@ func passFlags() []cli.Flag {
 func order() []pass.Constraint {
 	return append(pass.Order(),
 		pass.Constraint{Before: "infer", After: "grad", Why: "rules ask for types and shapes, and cover the newest form of each operator"},
+		pass.Constraint{Before: "infer", After: "jvp", Why: "rules ask for types and shapes, and cover the newest form of each operator"},
 		pass.Constraint{Before: "grad", After: "opset", Why: "the operators of the gradient take part in choosing the opset"},
 		pass.Constraint{Before: "upgrade", After: "prune", Why: "rules cover the newest form of each operator"},
 		pass.Constraint{Before: "prune", After: "opset", Why: "an operator that goes needs no opset"},
+		pass.Constraint{Before: "jvp", After: "opset", Why: "the operators of the derivative take part in choosing the opset"},
 		pass.Constraint{Before: "grad", After: "prune", Why: "an intermediate value that nothing read may be what the gradient needs"},
 	)
 }
 
+// gradDoc says what the pass grad does.
+const gradDoc = "append the gradient"
+
 // gradPasses are the passes of grad. options is asked once types are known; the result is put in res.
 func gradPasses(keep func(*graph.Function) bool, version int64, options func(*graph.Model) (autodiff.GradOptions, error), res **autodiff.GradResult) []pass.Pass {
+	return derivativePasses("grad", gradDoc, keep, version, appendGradient(options, res))
+}
+
+func appendGradient(options func(*graph.Model) (autodiff.GradOptions, error), res **autodiff.GradResult) func(c *pass.Ctx, m *graph.Model) error {
+	return func(c *pass.Ctx, m *graph.Model) error {
+		info, err := c.Info(m)
+		if err != nil {
+			return err
+		}
+		opt, err := options(m)
+		if err != nil {
+			return err
+		}
+		*res, err = autodiff.Gradient(m, info, opt)
+		return err
+	}
+}
+
+// derivativePasses are the passes of a stage that appends derivatives, which add does once types are known.
+func derivativePasses(name, doc string, keep func(*graph.Function) bool, version int64, add func(c *pass.Ctx, m *graph.Model) error) []pass.Pass {
 	return []pass.Pass{
 		pass.Sort(), pass.Inline(keep), pass.Upgrade(), pass.Infer(),
 		{
-			Name: "grad", Doc: "append the gradient", Required: true,
-			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
-				info, err := c.Info(m)
-				if err != nil {
-					return false, err
-				}
-				opt, err := options(m)
-				if err != nil {
-					return false, err
-				}
-				*res, err = autodiff.Gradient(m, info, opt)
-				return true, blocked(err)
-			},
+			Name: name, Doc: doc, Required: true,
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) { return true, blocked(add(c, m)) },
 		},
 		opsetPass(version),
 	}

@@ -15,12 +15,19 @@ import (
 
 // gradFlags say what to differentiate with respect to what.
 func gradFlags() []cli.Flag {
-	return []cli.Flag{
+	return slices.Concat([]cli.Flag{
 		&cli.StringFlag{Name: "loss", Usage: "attach a loss; `KIND` is softmax-cross-entropy[,axis=K][,reduction=mean|sum][,ignore=I] or mse[,reduction=mean|sum]"},
+	}, selectFlags(), ruleFlags(), []cli.Flag{
+		&cli.StringFlag{Name: "loop", Usage: "what the reverse form of a Loop reads: `PLAN` is stack (values kept by each iteration, the default), recompute, checkpoint:K (values kept by each K-th) or auto"},
+	})
+}
+
+// selectFlags pick values and outputs.
+func selectFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "wrt", Usage: "differentiate with respect to `NAMES`: params (default), inputs, a name, a glob, re:REGEXP or @FILE; repeatable"},
 		&cli.StringSliceFlag{Name: "freeze", Usage: "but not with respect to `NAMES`"},
 		&cli.StringSliceFlag{Name: "of", Usage: "differentiate the outputs `NAMES` (default: all float outputs)"},
-		&cli.StringFlag{Name: "loop", Usage: "what the reverse form of a Loop reads: `PLAN` is stack (values kept by each iteration, the default), recompute, checkpoint:K (values kept by each K-th) or auto"},
 	}
 }
 
@@ -48,6 +55,9 @@ func (s *session) gradOptionsWrt(m *graph.Model, of, wrt []*graph.Value) (autodi
 		if opt.Loop, err = autodiff.ParseLoopPlan(text); err != nil {
 			return opt, usagef("--loop: %v", err)
 		}
+	}
+	if opt.Policy, err = s.policy(m); err != nil {
+		return opt, err
 	}
 	opt.Wrt, err = s.selectWrt(m, of, wrt)
 	return opt, err

@@ -36,6 +36,7 @@ const (
 func verbs() []verb {
 	return []verb{
 		gradVerb(),
+		jvpVerb(),
 		pruneVerb(),
 		infoVerb(),
 		showVerb(),
