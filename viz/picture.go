@@ -45,13 +45,21 @@ func (a *arrow) ReversedLine() gonum.Line         { return &arrow{a.to, a.from, 
 func (a *arrow) ID() int64                        { return a.id }
 func (a *arrow) Attributes() []encoding.Attribute { return a.attrs }
 
+// manyArrows is the number of arrows from which on the picture is laid out in a hurry.
+const manyArrows = 150
+
 // DOTAttributers gives the attributes of the whole picture, of nodes and of edges.
 func (p *picture) DOTAttributers() (g, n, e encoding.Attributer) {
 	dir := p.opt.RankDir
 	if dir == "" {
 		dir = "TB"
 	}
-	return list{{Key: "rankdir", Value: dir}, {Key: "nodesep", Value: "0.25"}, {Key: "ranksep", Value: "0.35"}},
+	whole := list{{Key: "rankdir", Value: dir}, {Key: "nodesep", Value: "0.25"}, {Key: "ranksep", Value: "0.35"}}
+	if p.Edges().Len() > manyArrows {
+		// Curved arrows take dot minutes in a picture of several hundred, and so does placing all boxes best.
+		whole = append(whole, list{{Key: "splines", Value: "line"}, {Key: "nslimit", Value: "1"}, {Key: "nslimit1", Value: "1"}, {Key: "mclimit", Value: "0.2"}}...)
+	}
+	return whole,
 		list{{Key: "fontname", Value: "Helvetica"}, {Key: "fontsize", Value: "10"}, {Key: "height", Value: "0.3"}},
 		list{{Key: "fontname", Value: "Helvetica"}, {Key: "fontsize", Value: "8"}, {Key: "arrowsize", Value: "0.6"}}
 }

@@ -80,3 +80,15 @@ func TestAround(t *testing.T) {
 		t.Errorf("%d boxes, want 5", n)
 	}
 }
+
+// TestLargePictures: dot needs minutes for curved arrows in a large picture, so those are drawn straight.
+func TestLargePictures(t *testing.T) {
+	for _, c := range []struct {
+		nodes int
+		want  bool
+	}{{8, false}, {manyArrows + 10, true}} {
+		if got := strings.Contains(draw(t, chain(c.nodes), Options{}), "splines=line"); got != c.want {
+			t.Errorf("%d nodes: straight arrows %v, want %v", c.nodes, got, c.want)
+		}
+	}
+}

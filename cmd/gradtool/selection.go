@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -68,6 +69,9 @@ func (s *session) selectOutputs(m *graph.Model) ([]*graph.Value, error) {
 	if !s.IsSet("of") {
 		of := autodiff.FloatOutputs(m)
 		if len(of) == 0 {
+			if len(m.Graph.Outputs) == 0 {
+				return nil, errors.New("the model has no outputs, so there is nothing to differentiate")
+			}
 			return nil, fmt.Errorf("the model has no float output to differentiate: %s", typedNames(m.Graph.Outputs))
 		}
 		return of, nil
