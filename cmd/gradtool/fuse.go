@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"gradtool/fuse"
+	"gradtool/graph"
+	"gradtool/graph/pass"
+	"gradtool/internal/size"
+)
+
+func fuseVerb() verb {
+	return verb{
+		name: "fuse", group: groupStage, args: "[MODEL|-]", maxArgs: 1,
+		summary: "group nodes into clusters that one kernel computes",
+		about: `
+Nodes that one kernel can compute without moving their intermediate results through memory become one call
+of a model-local function in the domain "gradtool". Its body holds the very nodes, so any runtime that
+knows functions (ONNX Runtime from 1.12 on) computes the same; a runtime that has a kernel of that name
+may run it instead. Equal clusters share one function, whose name ends in a hash of its body. Clusters of
+the backward part name the forward ones they belong to. "gradtool inline" restores the graph; for runtimes
+without functions, --emit flat only says in each node's metadata which cluster it is of.
+
+What pays is decided by a model of the memory traffic in which --dim gives symbolic dimensions sizes (8
+without); --explain says what stays apart, and why.`,
+		examples: []string{
+			"gradtool fuse model.onnx -o fused.onnx",
+			"gradtool grad --loss mse model.onnx | gradtool prune | gradtool fuse > train.onnx",
+			"gradtool fuse --explain --dim N=32 model.onnx -o fused.onnx",
+		},
+		flags: slices.Concat([]cli.Flag{
+			&cli.StringFlag{Name: "emit", Value: "functions", DefaultText: "functions", Usage: "what becomes of clusters: calls of functions, or nodes with metadata: `functions|flat`"},
+			&cli.Int64Flag{Name: "on-chip", Value: 128 << 10, Usage: "memory that a kernel can hold beside its streams, in `BYTES`"},
+			&cli.IntFlag{Name: "max-nodes", Value: 256, Usage: "make no cluster of more than `N` nodes"},
+			&cli.BoolFlag{Name: "explain", Usage: "print each cluster, and why neighbours stay apart"},
+			dimFlag(),
+		}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
+		run: runFuse,
+	}
+}
+
+// fusePass groups nodes into clusters.
+func fusePass(opt fuse.Options, res **fuse.Result) pass.Pass {
+	return pass.Pass{
+		Name: "fuse", Doc: "make calls of functions of what one kernel computes",
+		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+			opt.Allow = c.Allow
+			r, err := fuse.Run(m, opt)
+			if err != nil {
+				return false, err
+			}
+			*res = r
+			return len(r.Clusters) > 0, nil
+		},
+	}
+}
+
+// fuseOptions returns what the flags say.
+func (s *session) fuseOptions() (fuse.Options, error) {
+	opt := fuse.Options{Explain: s.Bool("explain")}
+	opt.Machine = fuse.Machine{OnChip: s.Int64("on-chip"), MaxNodes: s.Int("max-nodes")}
+	switch e := s.String("emit"); e {
+	case "functions":
+	case "flat":
+		opt.Flat = true
+	default:
+		return opt, usagef("--emit %q: want functions or flat", e)
+	}
+	if opt.Machine.OnChip < 1 || opt.Machine.MaxNodes < 2 {
+		return opt, usagef("--on-chip must be at least 1, --max-nodes at least 2")
+	}
+	var err error
+	opt.Dims, err = s.dims()
+	return opt, err
+}
+
+func runFuse(s *session) error {
+	opt, err := s.fuseOptions()
+	if err != nil {
+		return err
+	}
+	path, err := s.inputPath()
+	if err != nil {
+		return err
+	}
+	out, err := s.target(derivedName(path, "fuse"))
+	if err != nil {
+		return err
+	}
+	m, closer, err := s.openModel(path)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	if err := inspect(m); err != nil {
+		return err
+	}
+	var res *fuse.Result
+	if err := s.runPasses(m, []pass.Pass{pass.Sort(), fusePass(opt, &res)}); err != nil {
+		return err
+	}
+	if err := s.saveModel(out, m); err != nil {
+		return err
+	}
+	s.reportFusion(res, opt)
+	return nil
+}
+
+// reportFusion says what became of the nodes.
+func (s *session) reportFusion(r *fuse.Result, opt fuse.Options) {
+	what := count(r.Kernels, "kernel") + ", " + count(len(r.Clusters), "cluster")
+	if !opt.Flat {
+		what += " in " + count(r.Shared, "function")
+	}
+	traffic := ""
+	if before, after := dimNumber(r.Before.Between, opt.Dims), dimNumber(r.After.Between, opt.Dims); before > 0 {
+		traffic = fmt.Sprintf("; traffic between kernels -%.0f %%", 100*(1-after/before))
+	}
+	s.summaryf("%s -> %s%s", count(r.Nodes, "node"), what, traffic)
+	type cluster struct {
+		ID    string   `json:"id"`
+		Rule  string   `json:"rule"`
+		Nodes []string `json:"nodes"`
+		Pair  []string `json:"pair"`
+		Saved string   `json:"saved_bytes"`
+	}
+	list := []cluster{}
+	for _, c := range r.Clusters {
+		e := cluster{ID: c.ID, Rule: c.Rule, Pair: append([]string{}, c.Pair...), Saved: c.Saved.String()}
+		for _, n := range c.Nodes {
+			e.Nodes = append(e.Nodes, n.Label())
+		}
+		list = append(list, e)
+		if opt.Explain && !s.quiet {
+			s.say(c.ID+" ", fmt.Sprintf("%s: %s, saves %s bytes%s", c.Rule, count(len(c.Nodes), "node"), c.Saved, pairText(c.Pair)))
+		}
+	}
+	refused := []string{}
+	for _, x := range append(slices.Clone(r.Refusals), r.Left...) {
+		refused = append(refused, x.String())
+		if opt.Explain && !s.quiet {
+			s.say("apart: ", x.String())
+		}
+	}
+	rep := s.report
+	rep.set("nodes", r.Nodes)
+	rep.set("kernels", r.Kernels)
+	rep.set("functions", r.Shared)
+	rep.set("traffic_before", r.Before.Total.String())
+	rep.set("traffic_after", r.After.Total.String())
+	rep.set("between_before", r.Before.Between.String())
+	rep.set("between_after", r.After.Between.String())
+	rep.set("clusters", list)
+	rep.set("apart", refused)
+	if before, after := dimNumber(r.Before.Total, opt.Dims), dimNumber(r.After.Total, opt.Dims); before > 0 {
+		s.verbosef("memory traffic %s -> %s, weights included", size.Bytes(int64(before)), size.Bytes(int64(after)))
+	}
+}
+
+func pairText(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ", goes with " + strings.Join(ids, " ")
+}
+
+// dimNumber evaluates d, with the size that the cost model takes for symbols that dims does not name.
+func dimNumber(d graph.Dim, dims map[string]int64) float64 { return fuse.Estimate(d, dims) }

@@ -1,0 +1,157 @@
+package fuse
+
+import (
+	"slices"
+	"strconv"
+
+	"gradtool/graph"
+)
+
+// emitter turns clusters into calls.
+type emitter struct {
+	m      *graph.Model
+	shared map[string]*graph.Function // by rule and key of the body
+	names  map[string]bool
+}
+
+func newEmitter(m *graph.Model) *emitter {
+	e := &emitter{m: m, shared: map[string]*graph.Function{}, names: map[string]bool{}}
+	for _, f := range m.Functions {
+		if f.Domain == Domain {
+			e.names[f.Name] = true
+		}
+	}
+	return e
+}
+
+// call makes a call of the cluster in the place of its nodes, at the position of the last of them in g.Nodes.
+func (e *emitter) call(g *graph.Graph, c *Cluster) *graph.Node {
+	b := c.body
+	f := e.shared[c.Rule+"\x00"+b.key]
+	if f == nil {
+		name := identifier(c.Rule) + "_" + b.hash
+		for k := 2; e.names[name]; k++ {
+			name = identifier(c.Rule) + "_" + b.hash + "_" + strconv.Itoa(k)
+		}
+		e.names[name] = true
+		f = b.function(e.m, name)
+		f.Doc = c.Doc
+		e.shared[c.Rule+"\x00"+b.key] = f
+		e.m.Functions = append(e.m.Functions, f)
+	}
+	n := g.NewNode(Domain, f.Name, b.inputs, make([]string, len(b.outputs)))
+	n.Name = e.m.FreshNode(c.ID + "/" + c.Rule)
+	if c.Role != "" {
+		n.Meta.Set(graph.MetaRole, c.Role)
+	}
+	if c.From != "" {
+		n.Meta.Set(graph.MetaFrom, c.From)
+	}
+	c.mark(&n.Meta)
+	var list []record
+	for _, v := range b.consts {
+		if v.Init != nil {
+			list = append(list, record{Out: []string{v.Name}, Const: isInit, Doc: v.Doc})
+			continue
+		}
+		r := recordOf(v.Def)
+		r.Const = isNode
+		if t := v.Def.Attrs[0].T; t != nil {
+			r.Label = t.Name
+		}
+		list = append(list, r)
+	}
+	for _, k := range b.nodes {
+		list = append(list, recordOf(k))
+	}
+	n.Meta.Set(MetaNodes, encode(list))
+	g.InsertBefore(b.last(g), n)
+	for i, v := range b.outputs {
+		v.Def.Out[v.Index] = nil
+		n.Out[i], v.Def, v.Index = v, n, i
+	}
+	g.Remove(b.nodes...)
+	return n
+}
+
+// last returns the node of the cluster that stands last in g.
+func (b *body) last(g *graph.Graph) *graph.Node {
+	for _, n := range slices.Backward(g.Nodes) {
+		if _, in := b.member[n]; in {
+			return n
+		}
+	}
+	return nil
+}
+
+// mark leaves what is known of the cluster.
+func (c *Cluster) mark(m *graph.Meta) {
+	m.Set(MetaCluster, c.ID)
+	m.Set(MetaRule, c.Rule)
+	if len(c.Pair) > 0 {
+		s := ""
+		for i, id := range c.Pair {
+			if i > 0 {
+				s += " "
+			}
+			s += id
+		}
+		m.Set(MetaPair, s)
+	}
+	m.Set(MetaSaved, c.Saved.String())
+	if len(c.Inside) > 0 {
+		m.Set(MetaInside, encode(c.Inside))
+	}
+}
+
+// identifier returns a rule's name as part of a function's.
+func identifier(rule string) string {
+	out := []byte(rule)
+	for i, c := range out {
+		if c == '-' {
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}
+
+// require gives the model what functions need: an IR version that has them and an import of their domain.
+func require(m *graph.Model) {
+	const least = 8
+	if m.IRVersion < least {
+		m.Meta.Set(metaIR, strconv.FormatInt(m.IRVersion, 10))
+		m.IRVersion = least
+	}
+	if m.Opset(Domain) == 0 {
+		m.SetOpset(Domain, 1)
+	}
+}
+
+// use is a constant that is now inside the body of a call in a graph.
+type use struct {
+	v *graph.Value
+	g *graph.Graph
+}
+
+// sweep removes constants that nothing but calls in their own graphs has any more. Those that calls in nested graphs have
+// stay, so that Inline finds them in the graph where they were.
+func sweep(inside []use) {
+	nested := map[*graph.Value]bool{}
+	for _, u := range inside {
+		if u.v.Graph != u.g {
+			nested[u.v] = true
+		}
+	}
+	gone := map[*graph.Value]bool{}
+	for _, u := range inside {
+		if u.v.Graph != u.g || nested[u.v] || gone[u.v] || u.v.NumUses() > 0 {
+			continue
+		}
+		gone[u.v] = true
+		if u.v.Def != nil {
+			u.g.Remove(u.v.Def)
+		} else {
+			u.g.RemoveInits(func(v *graph.Value) bool { return v == u.v })
+		}
+	}
+}

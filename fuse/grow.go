@@ -1,0 +1,185 @@
+package fuse
+
+import (
+	"cmp"
+	"slices"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+)
+
+// planner divides one graph into clusters.
+type planner struct {
+	*facts
+	machine Machine
+	part    *partition
+	opt     *Options
+	refused map[[2]*graph.Node]error // last reason against a merge, by the first nodes of the two groups
+}
+
+// phase tells parts of a training graph apart that are not mixed: forward values are wanted by who runs the forward part
+// alone, and clusters of the two directions are to know each other.
+type phase uint8
+
+const (
+	anyPhase phase = iota
+	forwardPhase
+	backwardPhase
+	optimizerPhase
+)
+
+func (p *planner) phase(n *graph.Node) phase {
+	switch n.Meta.Get(graph.MetaRole) {
+	case graph.RoleBackward, graph.RoleRecompute:
+		return backwardPhase
+	case graph.RoleOptimizer:
+		return optimizerPhase
+	case graph.RoleLoss:
+		return anyPhase
+	}
+	if p.isIndex(n) {
+		return anyPhase
+	}
+	return forwardPhase
+}
+
+// phaseOf returns the phase of a group's nodes; the loss and arithmetic on shapes go with any.
+func (p *planner) phaseOf(q *group) phase {
+	for _, n := range q.nodes {
+		if f := p.phase(n); f != anyPhase {
+			return f
+		}
+	}
+	return anyPhase
+}
+
+func (p *planner) mixes(a, b *group) bool {
+	x, y := p.phaseOf(a), p.phaseOf(b)
+	return x == y || x == anyPhase || y == anyPhase
+}
+
+// candidate is two groups that could become one.
+type candidate struct {
+	a, b *group
+	gain float64
+}
+
+// grow merges groups that allow allows pairwise, the pair that saves most first, until nothing fits.
+func (p *planner) grow(siblings bool) {
+	for {
+		list := p.candidates(siblings)
+		merged := 0
+		for _, c := range list {
+			if p.part.of[c.a.nodes[0]] != c.a || p.part.of[c.b.nodes[0]] != c.b {
+				continue // one of them is another by now
+			}
+			if !p.try(c.a, c.b) {
+				continue
+			}
+			merged++
+		}
+		if merged == 0 {
+			return
+		}
+	}
+}
+
+// try merges two groups if that is right and pays.
+func (p *planner) try(a, b *group) bool {
+	if !p.mixes(a, b) {
+		p.refuse(a, b, errPhases)
+		return false
+	}
+	if err := p.fits(a, b); err != nil {
+		p.refuse(a, b, err)
+		return false
+	}
+	if !p.part.convex([]*group{a, b}) {
+		p.refuse(a, b, errCycle)
+		return false
+	}
+	rule := a.rule
+	if rule == "" {
+		rule = b.rule
+	}
+	p.part.merge([]*group{a, b}, rule)
+	return true
+}
+
+func (p *planner) refuse(a, b *group, err error) {
+	if p.opt.Explain {
+		p.refused[[2]*graph.Node{a.nodes[0], b.nodes[0]}] = err
+	}
+}
+
+// candidates returns the pairs of groups of which one reads the other or, if siblings is set, both read a third value, with what
+// a merge saves; the best first.
+func (p *planner) candidates(siblings bool) []candidate {
+	var list []candidate
+	for _, a := range p.part.order {
+		if a.fixed {
+			continue
+		}
+		near := p.part.readers(a)
+		if siblings {
+			near = p.siblings(a)
+		}
+		for _, b := range near {
+			if b.fixed {
+				continue
+			}
+			g := p.gain(a.nodes, b.nodes)
+			if g <= 0 && !p.index1(a) && !p.index1(b) && !p.alias(a) && !p.alias(b) {
+				continue
+			}
+			list = append(list, candidate{a, b, g})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y candidate) int { return cmp.Compare(y.gain, x.gain) })
+	return list
+}
+
+// index1 reports whether a group is arithmetic on shapes only: it saves no bytes, but a launch.
+func (p *planner) index1(q *group) bool {
+	return !slices.ContainsFunc(q.nodes, func(n *graph.Node) bool { return !p.isIndex(n) })
+}
+
+// alias reports whether a group moves nothing itself.
+func (p *planner) alias(q *group) bool {
+	return !slices.ContainsFunc(q.nodes, func(n *graph.Node) bool { return !p.free(n) })
+}
+
+// siblings returns the groups behind a that read a value which a reads too.
+func (p *planner) siblings(a *group) []*group {
+	var out []*group
+	seen := map[*group]bool{a: true}
+	for _, n := range a.nodes {
+		if p.free(n) {
+			continue
+		}
+		for _, v := range n.In {
+			if v == nil || p.inside(v) || v.Def == nil && v.Init != nil {
+				continue
+			}
+			for _, u := range v.Uses() {
+				if u.Node == nil || p.part.of[u.Node] == nil {
+					continue
+				}
+				if b := p.part.of[u.Node]; !seen[b] && b.pos > a.pos && !p.free(u.Node) {
+					seen[b] = true
+					out = append(out, b)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y *group) int { return x.pos - y.pos })
+	return out
+}
+
+// isolate marks the groups that take part in no cluster.
+func (p *planner) isolate() {
+	for _, q := range p.part.order {
+		n := q.nodes[0]
+		q.fixed = p.kind(n) == op.KindConstant || p.fusible(n) != ""
+	}
+}
