@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gradtool/fuse"
 	"gradtool/graph/pass"
 )
 
@@ -34,6 +35,8 @@ func stagePasses() []struct {
 	}{
 		{"grad", gradPasses(nil, 0, nil, nil)},
 		{"prune", prunePasses(nil)},
+		{"fuse", []pass.Pass{pass.Sort(), fusePass(fuse.Options{}, nil)}},
+		{"inline", []pass.Pass{pass.Sort(), unfusePass(nil), pass.Inline(nil)}},
 	}
 }
 

@@ -38,6 +38,8 @@ func verbs() []verb {
 		gradVerb(),
 		jvpVerb(),
 		pruneVerb(),
+		fuseVerb(),
+		inlineVerb(),
 		infoVerb(),
 		showVerb(),
 		vizVerb(),
