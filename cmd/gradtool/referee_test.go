@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/internal/ort"
 )
@@ -220,23 +219,11 @@ func norm(a *op.Array) float64 {
 // runTraining runs a training graph on the network's inputs and labels and returns its outputs, and the loss.
 func runTraining(t *testing.T, model, dir string, args ...string) (map[string]*op.Array, float64) {
 	t.Helper()
-	out := t.TempDir()
-	line := []string{"run", model, "--out-dir", out, "--in", "logits_target=" + filepath.Join(dir, "label.pb")}
+	line := []string{"--in", "logits_target=" + filepath.Join(dir, "label.pb")}
 	inputs, _ := filepath.Glob(filepath.Join(dir, "input_*.pb"))
 	for _, f := range inputs {
 		line = append(line, "--in", f)
 	}
-	if code, _, errs := gradtool(t, "", append(line, args...)...); code != 0 {
-		t.Fatal(errs)
-	}
-	files, _ := filepath.Glob(filepath.Join(out, "output_*.pb"))
-	res := map[string]*op.Array{}
-	for _, f := range files {
-		x, err := readProto(f, graph.TensorOf(graph.Undefined, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		res[x.name] = x.value
-	}
+	res := runModel(t, model, append(line, args...)...)
 	return res, res["loss"].Float(0)
 }
