@@ -3,6 +3,7 @@ package autodiff
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -37,11 +38,22 @@ func checkResize(n *graph.Node) error {
 		return err
 	}
 	if n.Str("keep_aspect_ratio_policy", "stretch") != "stretch" && n.Operand(3) != nil {
-		if _, ok := n.In[0].Type.Shape.Ints(); !ok {
+		if _, ok := n.In[0].Type.Shape.Ints(); !ok || readsInput(n.Operand(3)) {
 			return errors.New("keep_aspect_ratio_policy needs known sizes")
 		}
 	}
 	return nil
+}
+
+// readsInput reports whether v, of integers, depends on what an input of a graph holds; its shape may be known.
+func readsInput(v *graph.Value) bool {
+	if v.Def == nil {
+		return v.Init == nil
+	}
+	if v.Def.Is("Shape") || v.Def.Is("Size") {
+		return false
+	}
+	return slices.ContainsFunc(v.Def.In, func(in *graph.Value) bool { return in != nil && readsInput(in) })
 }
 
 // resizeVJP: Resize is linear and acts on each axis by itself, y = x R_1 R_2 ..., where R_a[in,out] resizes
