@@ -252,13 +252,15 @@ func (f *folder) array(v *graph.Value) *op.Array {
 }
 
 // constant puts a in the place of result v of n: as a Constant node or, if it is large and stands in a main graph, as an
-// initializer. It returns the constant.
+// initializer. It returns the constant. Floats that come from Constant nodes stay such: initializers may be trained.
 func (p *pruner) constant(n *graph.Node, v *graph.Value, a *op.Array) *graph.Value {
 	g, t := n.Graph, a.Tensor()
-	if g.Parent == nil && g.Func == nil && !v.IsOutput() && t.ByteLen() > inlineBytes {
+	weight := slices.ContainsFunc(n.In, func(x *graph.Value) bool { return x != nil && x.Init != nil && x.Type.Elem.IsFloat() })
+	if g.Parent == nil && g.Func == nil && !v.IsOutput() && t.ByteLen() > inlineBytes && (weight || !a.Elem.IsFloat()) {
 		name := v.Name
 		v.Name = g.Model.Fresh(name)
 		w := g.AddInit(name, t)
+		p.made[w] = true
 		v.ReplaceUses(w)
 		return w
 	}

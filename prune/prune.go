@@ -119,6 +119,7 @@ type pruner struct {
 	set     *rewrite.Set
 	stats   Stats
 	trained map[*graph.Value]bool // see trains
+	made    map[*graph.Value]bool // initializers that folding made
 	stopped bool                  // Options.Allow refused
 	grown   int64                 // bytes that constants took of ModelAllowance
 	misses  []string              // of the last round
@@ -131,7 +132,7 @@ func Run(m *graph.Model, opt Options) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	p := &pruner{m: m, opt: opt, set: set, grown: readGrown(m)}
+	p := &pruner{m: m, opt: opt, set: set, grown: readGrown(m), made: map[*graph.Value]bool{}}
 	for range maxRounds {
 		changed, err := p.round()
 		if err != nil {
@@ -218,7 +219,7 @@ func (p *pruner) trains(v *graph.Value) bool {
 	t := false
 	switch n := v.Def; {
 	case v.Init != nil:
-		t = !v.IsConst() || v.Type.Elem.IsDifferentiable() && (p.opt.Frozen == nil || !p.opt.Frozen(v))
+		t = !v.IsConst() || v.Type.Elem.IsDifferentiable() && !p.made[v] && (p.opt.Frozen == nil || !p.opt.Frozen(v))
 	case n == nil:
 		t = true
 	case op.Of(n).Has(op.ShapeOnly):

@@ -72,11 +72,11 @@ func mark(err error) string {
 		return err.Error()
 	}
 	where := ""
-	if v.Node != nil {
+	switch {
+	case v.Value != nil && v.Rule < 100: // whatever node computes it
+		where = v.Value.Name
+	case v.Node != nil:
 		where = v.Node.Label()
-	}
-	if v.Value != nil {
-		where += " " + v.Value.Name
 	}
 	switch {
 	case v.Rule == ruleExists && v.Node != nil:
