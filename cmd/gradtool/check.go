@@ -28,7 +28,8 @@ compared with a central difference, all in double precision. Inputs are random u
 dimensions need --dim.
 A folder (or --data) in the layout of the standard's tests, model.onnx and test_data_set_*/input_K.pb,
 output_K.pb, is checked against the outputs there and, where it has cotangent_K.pb and grad_K.pb, against those
-gradients; the names of the tensors in the files say which values they are about.
+gradients; with tangent_K.pb also against jvp_K.pb, the derivatives of outputs along the tangents, and hvp_K.pb, those
+of the gradients. The names of the tensors in the files say which values they are about.
 Ends with exit code 3 if something differs.`,
 		examples: []string{
 			"gradtool check model.onnx --dim N=2",
@@ -37,7 +38,7 @@ Ends with exit code 3 if something differs.`,
 			"gradtool check model.onnx --data test_data_set_0 --engine ort",
 		},
 		flags: slices.Concat(gradFlags(), feedFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "data", Usage: "compare with the values in `DIR`: input_K.pb, output_K.pb, cotangent_K.pb, grad_K.pb"},
+			&cli.StringFlag{Name: "data", Usage: "compare with the values in `DIR`: input_K.pb, output_K.pb, cotangent_K.pb, grad_K.pb, tangent_K.pb, jvp_K.pb, hvp_K.pb"},
 			&cli.BoolFlag{Name: "symbolic", Usage: "make every dimension of the inputs symbolic first"},
 			&cli.Float64Flag{Name: "rtol", DefaultText: "1e-3, 1e-9 for float64, 1e-5 for finite differences", Usage: "relative tolerance `R`"},
 			&cli.Float64Flag{Name: "atol", DefaultText: "1e-4, 1e-9 for float64, rounding errors for finite differences", Usage: "absolute tolerance `A`"},

@@ -21,6 +21,15 @@ type dataset struct {
 	outputs    []named
 	cotangents []named
 	grads      []named
+	tangents   []named
+	jvps       []named
+	hvps       []named
+}
+
+// appended are the derivatives that were appended to a model for a dataset; nil where it asks for none.
+type appended struct {
+	grad *autodiff.GradResult
+	jvp  *autodiff.JVPResult
 }
 
 // checkData compares m with the values in dir, or in its folders test_data_set_*.
@@ -50,11 +59,9 @@ func (s *session) checkData(m *graph.Model, dir string) error {
 	}
 	forward := slices.Clone(m.Graph.Outputs)
 	inputs := slices.Clone(m.Graph.Inputs)
-	var res *autodiff.GradResult
-	if len(sets[0].grads) > 0 {
-		if res, err = gradientOf(m, info, sets[0]); err != nil {
-			return err
-		}
+	res, err := s.derivativesOf(m, info, sets[0])
+	if err != nil {
+		return err
 	}
 	var list []verdict
 	t := table.New(table.Column{Title: "value", Fixed: true}, table.Column{Title: "", Fixed: true}, table.Column{Title: "type", Fixed: true},
@@ -83,8 +90,14 @@ func (s *session) checkData(m *graph.Model, dir string) error {
 			}
 			add("output", v.Name, outs[slices.Index(m.Graph.Outputs, v)], x.value)
 		}
-		for i, x := range set.grads {
-			add("gradient", x.name, outs[slices.Index(m.Graph.Outputs, res.Grads[i].Out)], x.value)
+		for _, x := range set.grads {
+			add("gradient", x.name, outs[slices.Index(m.Graph.Outputs, res.gradOf(x.name).Out)], x.value)
+		}
+		for i, x := range set.jvps {
+			add("jvp", x.name, outs[slices.Index(m.Graph.Outputs, res.jvp.Outputs[i].Out)], x.value)
+		}
+		for _, x := range set.hvps {
+			add("hvp", x.name, outs[slices.Index(m.Graph.Outputs, res.gradOf(x.name).HVP)], x.value)
 		}
 	}
 	err = s.conclude(list, t)
@@ -136,6 +149,7 @@ func readDataset(m *graph.Model, dir string) (dataset, error) {
 	}{
 		{"input", types(m.Graph.Inputs), &set.inputs}, {"output", types(m.Graph.Outputs), &set.outputs},
 		{"cotangent", tensor, &set.cotangents}, {"grad", tensor, &set.grads},
+		{"tangent", tensor, &set.tangents}, {"jvp", tensor, &set.jvps}, {"hvp", tensor, &set.hvps},
 	} {
 		for i := 0; ; i++ {
 			path := filepath.Join(dir, fmt.Sprintf("%s_%d.pb", part.prefix, i))
@@ -152,32 +166,114 @@ func readDataset(m *graph.Model, dir string) (dataset, error) {
 	return set, nil
 }
 
-// gradientOf appends to m the gradients that the set expects, of the outputs that it has cotangents for.
-func gradientOf(m *graph.Model, info *op.Info, set dataset) (*autodiff.GradResult, error) {
-	opt := autodiff.GradOptions{Seeds: true}
+// derivativesOf appends to m what the set expects: the gradients, and products of Hessians with the tangents, of the outputs
+// that it has cotangents for; and derivatives of outputs along the tangents.
+func (s *session) derivativesOf(m *graph.Model, info *op.Info, set dataset) (appended, error) {
+	opt := autodiff.GradOptions{Seeds: true, HVP: len(set.hvps) > 0}
+	var jvp autodiff.JVPOptions
 	values := slices.Collect(m.Graph.Values())
 	var bad []error
-	find := func(pool []*graph.Value, x named, what string) *graph.Value {
+	find := func(pool []*graph.Value, x named, what string, list *[]*graph.Value) {
 		v := byName(pool, x.name)
 		if v == nil {
 			bad = append(bad, fmt.Errorf("%s: the %s of %q: the model has no such value", set.dir, what, x.name))
+		} else if !slices.Contains(*list, v) {
+			*list = append(*list, v)
 		}
-		return v
 	}
 	for _, x := range set.cotangents {
-		opt.Of = append(opt.Of, find(m.Graph.Outputs, x, "cotangent"))
+		find(m.Graph.Outputs, x, "cotangent", &opt.Of)
 	}
-	for _, x := range set.grads {
-		opt.Wrt = append(opt.Wrt, find(values, x, "gradient"))
+	for _, x := range slices.Concat(set.grads, set.hvps) {
+		find(values, x, "gradient", &opt.Wrt)
 	}
-	if len(opt.Of) == 0 {
+	for _, x := range set.tangents {
+		find(values, x, "tangent", &jvp.Wrt)
+		if opt.HVP {
+			find(values, x, "tangent", &opt.Wrt)
+		}
+	}
+	for _, x := range set.jvps {
+		find(m.Graph.Outputs, x, "tangent", &jvp.Of)
+	}
+	if len(opt.Of) == 0 && len(opt.Wrt) > 0 {
 		bad = append(bad, fmt.Errorf("%s has gradients but no cotangent_0.pb", set.dir))
 	}
-	if len(bad) > 0 {
-		return nil, joinErrors(bad)
+	if len(set.tangents) == 0 && len(set.jvps)+len(set.hvps) > 0 {
+		bad = append(bad, fmt.Errorf("%s has jvp_0.pb or hvp_0.pb but no tangent_0.pb", set.dir))
 	}
-	res, err := autodiff.Gradient(m, info, opt)
+	if len(bad) > 0 {
+		return appended{}, joinErrors(bad)
+	}
+	var res appended
+	p, err := s.policy(m)
+	if err != nil {
+		return res, err
+	}
+	opt.Policy, jvp.Policy = p, p
+	if text := s.String("loop"); text != "" {
+		if opt.Loop, err = autodiff.ParseLoopPlan(text); err != nil {
+			return res, usagef("--loop: %v", err)
+		}
+	}
+	if len(opt.Wrt) > 0 {
+		if res.grad, err = autodiff.Gradient(m, info, opt); err != nil {
+			return res, blocked(err)
+		}
+	}
+	if len(jvp.Of) > 0 {
+		res.jvp, err = autodiff.JVP(m, info, jvp)
+	}
 	return res, blocked(err)
+}
+
+// gradOf returns the gradient with respect to the value of that name.
+func (a appended) gradOf(name string) autodiff.Grad {
+	for _, g := range a.grad.Grads {
+		if g.X.Name == name {
+			return g
+		}
+	}
+	return autodiff.Grad{}
+}
+
+// given enters the set's cotangents and tangents for the inputs that take them. What has no tangent does not move.
+func (a appended) given(set dataset, to map[*graph.Value]*op.Array) error {
+	if a.grad != nil {
+		for i, ct := range a.grad.Cotangents {
+			if i >= len(set.cotangents) {
+				return fmt.Errorf("%s: the cotangent %q is missing", set.dir, ct.Name)
+			}
+			to[ct] = set.cotangents[i].value
+		}
+		for _, g := range a.grad.Grads {
+			if g.Tangent == nil {
+				continue
+			}
+			t := valueOf(set.tangents, g.X.Name)
+			if like := valueOf(set.grads, g.X.Name); t == nil && like != nil {
+				t = op.NewArray(like.Elem, like.Shape, false)
+			}
+			to[g.Tangent] = t
+		}
+	}
+	if a.jvp != nil {
+		for i, t := range a.jvp.Tangents {
+			if i < len(set.tangents) {
+				to[t] = set.tangents[i].value
+			}
+		}
+	}
+	return nil
+}
+
+func valueOf(list []named, name string) *op.Array {
+	for _, x := range list {
+		if x.name == name {
+			return x.value
+		}
+	}
+	return nil
 }
 
 func byName(list []*graph.Value, name string) *graph.Value {
@@ -189,8 +285,8 @@ func byName(list []*graph.Value, name string) *graph.Value {
 	return nil
 }
 
-// feed returns one value per input of m: those of the forward part by name, else by position, then the cotangents.
-func (set dataset) feed(m *graph.Model, inputs []*graph.Value, res *autodiff.GradResult) ([]*op.Array, error) {
+// feed returns one value per input of m: those of the forward part by name, else by position, then the cotangents and tangents.
+func (set dataset) feed(m *graph.Model, inputs []*graph.Value, res appended) ([]*op.Array, error) {
 	given := map[*graph.Value]*op.Array{}
 	for i, x := range set.inputs {
 		v := byName(inputs, x.name)
@@ -202,13 +298,8 @@ func (set dataset) feed(m *graph.Model, inputs []*graph.Value, res *autodiff.Gra
 		}
 		given[v] = x.value
 	}
-	if res != nil {
-		for i, ct := range res.Cotangents {
-			if i >= len(set.cotangents) {
-				return nil, fmt.Errorf("%s: the cotangent %q is missing", set.dir, ct.Name)
-			}
-			given[ct] = set.cotangents[i].value
-		}
+	if err := res.given(set, given); err != nil {
+		return nil, err
 	}
 	out := make([]*op.Array, len(m.Graph.Inputs))
 	for i, v := range m.Graph.Inputs {
