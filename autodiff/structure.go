@@ -176,12 +176,22 @@ func multilinear(factors int) func(c *Ctx, r *Rule) []*graph.Value {
 	}
 }
 
-// scatterJVP: y is x with u put into places, or added there.
+// scatterJVP: y is x with u put into places, or added there; zeros replace what is put away and the tangent of u is added. The standard
+// leaves open what places named twice get; added up, the tangent is the transpose of the VJP there too, which reads each.
 func scatterJVP(c *Ctx, r *Rule) []*graph.Value {
-	if reduction := c.Node.Str("reduction", "none"); reduction != "none" && reduction != "add" {
+	reduction := c.Node.Str("reduction", "none")
+	if reduction != "none" && reduction != "add" {
 		return c.fallBack(r)
 	}
-	return linearIn(0, 2)(c, r)
+	if c.T(2) == nil {
+		return linearIn(0, 2)(c, r)
+	}
+	s := scatterer{c, c.X(1)}
+	base := c.tangent(0)
+	if c.T(0) != nil && reduction == "none" {
+		base = s.scatter(base, c.FullLike(c.X(2), 0), "none")
+	}
+	return one(s.scatter(base, c.T(2), "add"))
 }
 
 // divJVP: y = a/b; (t_a - y t_b) / b.
