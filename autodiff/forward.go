@@ -41,7 +41,7 @@ func forwardIn(b *op.Builder, g *graph.Graph, tangents []Tangent, of []*graph.Va
 	for i, y := range of {
 		out[i] = f.tangents[y]
 	}
-	f.tidy(out)
+	dropUnread(b.G, f.start, out)
 	if f.grown {
 		return out, b.G.Sort()
 	}
@@ -142,18 +142,18 @@ func (f *sweep) ctx(n *graph.Node) *Ctx {
 	return c
 }
 
-// tidy removes nodes of the sweep that nothing reads: those that a derived rule needed on the way alone.
-func (f *sweep) tidy(keep []*graph.Value) {
-	g := f.r.b.G
+// dropUnread removes the nodes of g from the given one on whose results nobody reads, but for those to keep: nodes that a derived
+// rule needed on the way alone.
+func dropUnread(g *graph.Graph, from int, keep []*graph.Value) {
 	kept := map[*graph.Value]bool{}
 	for _, v := range keep {
 		kept[v] = true
 	}
 	dead := map[*graph.Node]bool{}
 	var list []*graph.Node
-	for _, n := range slices.Backward(g.Nodes[f.start:]) {
+	for _, n := range slices.Backward(g.Nodes[from:]) {
 		used := slices.ContainsFunc(n.Out, func(v *graph.Value) bool {
-			return v != nil && (kept[v] || slices.ContainsFunc(v.Uses(), func(u graph.Use) bool { return !dead[u.Node] }))
+			return v != nil && (kept[v] || slices.ContainsFunc(v.Uses(), func(u graph.Use) bool { return u.Node == nil || !dead[outermost(u.Node, g)] }))
 		})
 		if !used {
 			dead[n] = true
@@ -161,6 +161,14 @@ func (f *sweep) tidy(keep []*graph.Value) {
 		}
 	}
 	g.Remove(list...)
+}
+
+// outermost returns the node of g that n is, or is nested in.
+func outermost(n *graph.Node, g *graph.Graph) *graph.Node {
+	for n.Graph != g && n.Graph.Parent != nil {
+		n = n.Graph.Parent
+	}
+	return n
 }
 
 // T returns the tangent of operand i; nil if it is zero.

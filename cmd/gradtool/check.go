@@ -153,7 +153,11 @@ func (s *session) checkDifferences(m *graph.Model) error {
 	if err := bindDims(m, dims); err != nil {
 		return err
 	}
-	info, err := prepare(m, nil)
+	keep, err := s.keepRuled()
+	if err != nil {
+		return err
+	}
+	info, err := prepare(m, keep)
 	if err != nil {
 		return err
 	}
@@ -174,7 +178,17 @@ func (s *session) checkDifferences(m *graph.Model) error {
 		return err
 	}
 	wideOpt := interp.Options{Wide: true, Seed: seed}
-	forward, err := interp.New(m, wideOpt)
+	plain := m
+	if len(m.Functions) > 0 { // calls that were kept for their rules
+		if plain, err = extract(m, m.Graph.Inputs, m.Graph.Outputs); err != nil {
+			return err
+		}
+		plain.Functions = m.Functions
+		if err := op.Inline(plain, nil); err != nil {
+			return err
+		}
+	}
+	forward, err := interp.New(plain, wideOpt)
 	if err != nil {
 		return err
 	}
@@ -190,6 +204,9 @@ func (s *session) checkDifferences(m *graph.Model) error {
 	res, err := autodiff.Gradient(m, info, opt)
 	if err != nil {
 		return blocked(err)
+	}
+	if err := op.Inline(m, nil); err != nil {
+		return err
 	}
 	rng := rand.New(rand.NewPCG(seed, 9))
 	if res.Target != nil {

@@ -53,13 +53,20 @@ func (s *session) checkData(m *graph.Model, dir string) error {
 		}
 		sets = append(sets, set)
 	}
-	info, err := prepare(m, nil)
+	keep, err := s.keepRuled()
+	if err != nil {
+		return err
+	}
+	info, err := prepare(m, keep)
 	if err != nil {
 		return err
 	}
 	forward := slices.Clone(m.Graph.Outputs)
 	inputs := slices.Clone(m.Graph.Inputs)
 	res, err := s.derivativesOf(m, info, sets[0])
+	if err == nil {
+		err = op.Inline(m, nil) // calls that were kept for their rules
+	}
 	if err != nil {
 		return err
 	}

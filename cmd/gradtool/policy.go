@@ -19,12 +19,13 @@ func ruleFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "stop-grad", Usage: "take the values `NAMES` as constants, or with op:OPERATOR all results of that operator; repeatable"},
 		&cli.StringSliceFlag{Name: "straight-through", Usage: "let derivatives pass through the piecewise constant operator `op:OPERATOR`, Round for example, as if it were the identity; repeatable"},
+		&cli.StringSliceFlag{Name: "rules", Usage: "take derivative rules from the ONNX `FILE`, whose functions <Op>_vjp and <Op>_jvp are those of operator <Op> of the same domain; repeatable"},
 	}
 }
 
 // policy reads the flags that make exceptions from the rules; nil without any.
 func (s *session) policy(m *graph.Model) (*autodiff.Policy, error) {
-	p := &autodiff.Policy{Stop: map[*graph.Value]bool{}, StopOps: map[op.Key]bool{}, Straight: map[op.Key]bool{}}
+	p := &autodiff.Policy{Stop: map[*graph.Value]bool{}, StopOps: map[op.Key]bool{}, Straight: map[op.Key]bool{}, Custom: s.rules}
 	var patterns []string
 	var bad []error
 	for _, text := range s.StringSlice("stop-grad") {
@@ -92,7 +93,31 @@ func applies(m *graph.Model, k op.Key) bool {
 	return false
 }
 
-// keepCalls says which functions need not be inlined.
+// keepCalls reads the files of derivative rules and says which functions need not be inlined: those that have a rule, and those
+// that no derivative passes through.
 func (s *session) keepCalls(m *graph.Model) (func(*graph.Function) bool, error) {
-	return callsOffPath(m), nil
+	ruled, err := s.keepRuled()
+	off := callsOffPath(m)
+	return func(f *graph.Function) bool { return ruled(f) || off(f) }, err
+}
+
+// keepRuled reads the files of derivative rules and says which functions have one.
+func (s *session) keepRuled() (func(*graph.Function) bool, error) {
+	s.rules = map[op.Key]*autodiff.Rule{}
+	ruled := func(f *graph.Function) bool { return s.rules[op.Key{Domain: graph.StdDomain(f.Domain), Name: f.Name}] != nil }
+	for _, path := range s.StringSlice("rules") {
+		f, closer, err := s.openModel(path)
+		if err != nil {
+			return ruled, fmt.Errorf("--rules: %w", err)
+		}
+		s.closers = append(s.closers, closer)
+		rules, err := autodiff.CustomRules(f)
+		if err != nil {
+			return ruled, fmt.Errorf("--rules %s: %w", path, err)
+		}
+		for k, r := range rules {
+			s.rules[k] = r
+		}
+	}
+	return ruled, nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gradtool/autodiff"
+	"gradtool/graph/op"
 	"gradtool/internal/term"
 )
 
@@ -65,6 +67,9 @@ type session struct {
 	// messages is standard error; progress draws on it where it is a terminal.
 	messages io.Writer
 	progress term.Progress
+
+	rules   map[op.Key]*autodiff.Rule // from files of derivative rules
+	closers []io.Closer               // of files that are read until the end
 }
 
 // commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.
@@ -90,6 +95,11 @@ func (v verb) command(p *process) *cli.Command {
 			if err != nil {
 				return err
 			}
+			defer func() {
+				for _, c := range s.closers {
+					c.Close()
+				}
+			}()
 			s.progress.Start("gradtool "+v.name, 0)
 			defer s.progress.Done()
 			if err := v.run(s); err != nil {
