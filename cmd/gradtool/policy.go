@@ -104,7 +104,9 @@ func (s *session) keepCalls(m *graph.Model) (func(*graph.Function) bool, error) 
 // keepRuled reads the files of derivative rules and says which functions have one.
 func (s *session) keepRuled() (func(*graph.Function) bool, error) {
 	s.rules = map[op.Key]*autodiff.Rule{}
-	ruled := func(f *graph.Function) bool { return s.rules[op.Key{Domain: graph.StdDomain(f.Domain), Name: f.Name}] != nil }
+	ruled := func(f *graph.Function) bool {
+		return s.rules[op.Key{Domain: graph.StdDomain(f.Domain), Name: f.Name}] != nil
+	}
 	for _, path := range s.StringSlice("rules") {
 		f, closer, err := s.openModel(path)
 		if err != nil {
