@@ -32,7 +32,7 @@ const order = `
 	< autodiff;
 
 	graph/op, graph/rewrite, graph/pass, graph/interp < prune, fuse, memplan;
-	memplan < npu/...;
+	memplan/offset, memplan/remat < memplan < npu/...;
 
 	internal/size, internal/table, internal/suggest, graph < viz;
 
@@ -239,6 +239,8 @@ func TestImportTable(t *testing.T) {
 		{"npu", "gradtool/memplan", true},
 		{"npu/sim", "gradtool/npu/isa", true},
 		{"memplan", "gradtool/npu", false},
+		{"memplan", "gradtool/memplan/offset", true},
+		{"memplan/offset", "gradtool/graph", false},
 		{"viz", "gradtool/graph", true},
 		{"viz", "gradtool/graph/op", false},
 		{"onnxio", "gradtool/graph/op", false},

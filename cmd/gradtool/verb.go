@@ -49,6 +49,7 @@ func verbs() []verb {
 		passesVerb(),
 		runVerb(),
 		checkVerb(),
+		planVerb(),
 		demoVerb(),
 		versionVerb(),
 		completionVerb(),

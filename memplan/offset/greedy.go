@@ -1,0 +1,123 @@
+package offset
+
+import (
+	"slices"
+	"sort"
+)
+
+// fit is where a greedy allocator puts a buffer: into the lowest hole that holds it, or into the smallest.
+type fit int
+
+const (
+	firstFit fit = iota
+	bestFit
+)
+
+// greedyOrders are tried in this order: by size as TensorFlow Lite does (Pisarchyk and Lee, "Efficient Memory Management
+// for Deep Neural Net Inference", 2020), by area, by lifetime, by load (contention, as in TelaMalloc, Maas et al., ASPLOS
+// 2023), by birth.
+var greedyOrders = [...]struct {
+	letters string
+	fit     fit
+}{
+	{"ZW", firstFit}, {"ZW", bestFit}, {"WZ", firstFit}, {"WZ", bestFit}, {"A", firstFit}, {"A", bestFit},
+	{"TZ", firstFit}, {"TA", bestFit}, {"LW", firstFit}, {"LW", bestFit}, {"H", firstFit},
+}
+
+// block is a placed box: bytes [low, high) in sections [lo, hi).
+type block struct {
+	low, high int64
+	lo, hi    int32
+}
+
+// greedy places buffers one after another.
+type greedy struct {
+	in     *instance
+	blocks []block // by low
+	at     []int64
+	work   int64
+}
+
+// place places the buffers in the given order and returns the height. Buffers that are fixed go first.
+func (g *greedy) place(order []int32, how fit) int64 {
+	g.blocks, g.work = g.blocks[:0], 0
+	if g.at == nil {
+		g.at = make([]int64, len(g.in.size))
+	}
+	var height int64
+	for _, fixed := range []bool{true, false} {
+		for _, i := range order {
+			if (g.in.fixed[i] >= 0) != fixed {
+				continue
+			}
+			switch {
+			case fixed:
+				g.at[i] = g.in.fixed[i]
+			case len(g.in.spans[i]) == 1:
+				g.at[i] = g.hole(i, how)
+			default:
+				g.at[i] = g.lowest(i)
+			}
+			height = max(height, g.at[i]+g.in.size[i])
+			for _, p := range g.in.spans[i] {
+				b := block{g.at[i] + p.low, g.at[i] + p.high, p.lo, p.hi}
+				k := sort.Search(len(g.blocks), func(k int) bool { return g.blocks[k].low > b.low })
+				g.blocks = slices.Insert(g.blocks, k, b)
+			}
+		}
+	}
+	return height
+}
+
+// hole finds the place of a buffer without gaps.
+func (g *greedy) hole(i int32, how fit) int64 {
+	p, align := g.in.spans[i][0], g.in.align[i]
+	size := g.in.size[i]
+	at, best, room := int64(0), int64(-1), int64(0)
+	for k := range g.blocks {
+		b := &g.blocks[k]
+		if b.lo >= p.hi || p.lo >= b.hi {
+			continue
+		}
+		if r := b.low - at; r >= size {
+			if how == firstFit {
+				g.work += int64(k)
+				return at
+			}
+			if best < 0 || r < room {
+				best, room = at, r
+			}
+		}
+		if b.high > at {
+			at = alignUp(b.high, align)
+		}
+	}
+	g.work += int64(len(g.blocks))
+	if best >= 0 {
+		return best
+	}
+	return at
+}
+
+// lowest finds the lowest place of a buffer with gaps: each block that it meets forbids a range of offsets.
+func (g *greedy) lowest(i int32) int64 {
+	type forbidden struct{ from, to int64 } // both ends are allowed themselves
+	var list []forbidden
+	for _, b := range g.blocks {
+		for _, p := range g.in.spans[i] {
+			if b.lo < p.hi && p.lo < b.hi {
+				list = append(list, forbidden{b.low - p.high, b.high - p.low})
+			}
+		}
+	}
+	g.work += int64(len(g.blocks))
+	slices.SortFunc(list, func(a, b forbidden) int { return cmp(a.from, b.from) })
+	at := int64(0)
+	for _, f := range list {
+		if f.from >= at {
+			break
+		}
+		at = max(at, alignUp(f.to, g.in.align[i]))
+	}
+	return at
+}
