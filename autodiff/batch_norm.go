@@ -3,8 +3,9 @@ package autodiff
 import "gradtool/graph"
 
 // batchNormVJP, for statistics m and v by channel, r = 1/sqrt(v + eps), x̂ = (x-m)·r and y = x̂·s + b:
-// db = sum g and ds = sum g·x̂ over all but the channels; with fixed statistics dx = g·s·r, with those of the batch
-// (training mode) dx = s·r·(g - db/n - x̂·ds/n), two reductions in all.
+// db = sum g and ds = sum g·x̂ over all but the channels. With fixed statistics dx = g·s·r, dm = -s·r·db and
+// dv = -s·r³·(sum g·(x-m))/2; with those of the batch (training mode) dx = s·r·(g - db/n - x̂·ds/n), two
+// reductions in all.
 //
 // In training mode results 1 and 2 are running·momentum + (m, v)·(1-momentum); their cotangents m', v' add
 // (1-momentum)·(m' + 2·v'·(x-m))/n to dx.
@@ -23,7 +24,7 @@ func batchNormVJP(c *Ctx) []*graph.Value {
 		d = c.Sub(xs, view.lift(c.Cast(c.X(3), elem)))
 		r = inverseRoot(c, view.lift(c.Cast(c.X(4), elem)))
 	}
-	var dx, ds, db *graph.Value
+	var dx, ds, db, dm, dv *graph.Value
 	if g0 := c.Ct(0); g0 != nil {
 		g := view.of(stashed(c, g0))
 		factor := c.Mul(view.lift(c.Cast(c.X(1), elem)), r)
@@ -35,8 +36,12 @@ func batchNormVJP(c *Ctx) []*graph.Value {
 			if c.Need(1) {
 				ds = view.drop(c.Mul(total(c.Mul(g, d)), r))
 			}
-			if c.Need(2) {
-				db = view.drop(total(g))
+			if c.Need(2) || c.Need(3) {
+				sum := total(g)
+				db, dm = view.drop(sum), view.drop(c.Neg(c.Mul(sum, factor)))
+			}
+			if c.Need(4) {
+				dv = c.MulScalar(view.drop(c.Mul(total(c.Mul(g, d)), c.Mul(factor, c.Mul(r, r)))), -0.5)
 			}
 		} else {
 			xhat := c.Mul(d, r)
@@ -46,6 +51,16 @@ func batchNormVJP(c *Ctx) []*graph.Value {
 				dx = c.Mul(factor, c.Sub(c.Sub(g, c.Mul(sumG, share)), c.Mul(xhat, c.Mul(sumGX, share))))
 			}
 			ds, db = view.drop(sumGX), view.drop(sumG)
+		}
+	}
+	if training {
+		// The running statistics: momentum times what they were, and the rest of the batch's.
+		momentum := c.Node.Float("momentum", 0.9)
+		if m := c.Ct(1); m != nil && c.Need(3) {
+			dm = c.MulScalar(m, momentum)
+		}
+		if v := c.Ct(2); v != nil && c.Need(4) {
+			dv = c.MulScalar(v, momentum)
 		}
 	}
 	if training && c.Need(0) {
@@ -60,7 +75,7 @@ func batchNormVJP(c *Ctx) []*graph.Value {
 	if dx != nil {
 		dx = c.ReshapeLike(dx, x)
 	}
-	return []*graph.Value{dx, ds, db}
+	return []*graph.Value{dx, ds, db, dm, dv}
 }
 
 // channels views tensors of a batch norm's operand shape so that the channels lie on axis 1.

@@ -170,11 +170,11 @@ func FloatInputs(m *graph.Model) []*graph.Value {
 }
 
 // Params returns the trainable parameters: the float initializers that the outputs depend on through a
-// differentiable path. Running statistics, which no derivative reaches, are none, and neither is the 2 in x^2.
+// differentiable path. Running statistics and class weights are none, and neither is the 2 in x^2.
 func Params(m *graph.Model, of []*graph.Value) []*graph.Value {
 	var all []*graph.Value
 	for _, v := range m.Graph.Inits {
-		if v.Type.Elem.IsDifferentiable() && !isExponent(v) {
+		if v.Type.Elem.IsDifferentiable() && !isExponent(v) && !isFixed(v) {
 			all = append(all, v)
 		}
 	}
@@ -185,6 +185,19 @@ func Params(m *graph.Model, of []*graph.Value) []*graph.Value {
 	}
 	r.mark(seeds, all)
 	return slices.DeleteFunc(all, func(v *graph.Value) bool { return !r.useful[v] })
+}
+
+// isFixed reports whether v is read only through operands that are data by nature; see [Rule].
+func isFixed(v *graph.Value) bool {
+	for _, u := range v.Uses() {
+		if u.Node == nil {
+			return false
+		}
+		if rule := Lookup(op.KeyOf(u.Node)); rule == nil || !slices.Contains(rule.Fixed, u.Index) {
+			return false
+		}
+	}
+	return len(v.Uses()) > 0
 }
 
 // isExponent reports whether v is a whole number that is read as a Pow's exponent only. Exporters write x^2 so; a

@@ -17,7 +17,7 @@ func normRules() []Rule {
 		unary("MeanVarianceNormalization", meanVarianceVJP),
 		unary("LpNormalization", lpNormVJP),
 		unary("LRN", lrnVJP),
-		{Name: "BatchNormalization", Kind: HasVJP, VJP: batchNormVJP, Stop: []int{3, 4}},
+		{Name: "BatchNormalization", Kind: HasVJP, VJP: batchNormVJP, Fixed: []int{3, 4}},
 	}
 }
 

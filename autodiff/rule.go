@@ -38,9 +38,11 @@ type Rule struct {
 	JVP func(c *Ctx) []*graph.Value
 	// Check returns why this node is not covered though the operator is; nil means always covered.
 	Check func(n *graph.Node) error
-	// Stop lists operands that take part in no derivative though they are floats: running statistics,
-	// scales of a resize.
+	// Stop lists operands that take part in no derivative though they may be floats: scales of a resize.
 	Stop []int
+	// Fixed lists operands that have derivatives but are data by nature: running statistics, class
+	// weights. An initializer read as such only is no parameter unless it is named.
+	Fixed []int
 	// Reason says, for Unsupported and NoGrad, why.
 	Reason string
 }
