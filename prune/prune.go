@@ -219,7 +219,7 @@ func (p *pruner) trains(v *graph.Value) bool {
 	t := false
 	switch n := v.Def; {
 	case v.Init != nil:
-		t = !v.IsConst() || v.Type.Elem.IsDifferentiable() && !p.made[v] && (p.opt.Frozen == nil || !p.opt.Frozen(v))
+		t = !v.IsConst() || v.Graph == p.m.Graph && v.Type.Elem.IsDifferentiable() && !p.made[v] && (p.opt.Frozen == nil || !p.opt.Frozen(v))
 	case n == nil:
 		t = true
 	case op.Of(n).Has(op.ShapeOnly):

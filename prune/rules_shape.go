@@ -64,13 +64,48 @@ func viewOfView(outer, inner string) []rewrite.Rule {
 	case outer == "Reshape":
 		one(rewrite.Rule{Name: name, Doc: "Reshape(" + inner + "(x)) = Reshape(x), where the target copies nothing from in between", Benefit: 1,
 			Root: P(outer, P(inner, Any("x")).More().As("z").Shared(), Any("s")), When: copiesNothing, Emit: reshapeOperand})
-	case outer == "Flatten":
-	case outer == inner:
+	case inner == "Reshape":
+		one(rewrite.Rule{Name: name, Doc: outer + "(Reshape(x)) = Reshape(x), where one dimension at most is left to run time",
+			Root: P(outer, P(inner, Any("x"), Any("s")).As("z")).More(), When: all(toldRoot, spelled), Emit: func(b *op.Builder, m *match) []*graph.Value {
+				return values(b.ReshapeTo(m.V("x"), target(m.Out(0).Type.Shape)...))
+			}})
+	case outer == inner && outer != "Flatten":
 		one(rewrite.Rule{Name: name, Doc: outer + "(" + inner + "(x)) = " + outer + "(x)",
 			Root: P(outer, P(inner, Any("x"), Any("a")).As("z"), Any("s")), When: all(constant("a"), constant("s"), ranked),
 			Emit: func(b *op.Builder, m *match) []*graph.Value { return joinAxes(b, m) }})
 	}
 	return rules
+}
+
+// spelled holds where the root's shape can be the target of a Reshape: it has one dimension at most that is no number, and
+// then no dimension of 0, with which nothing could be left over.
+func spelled(m *match) error {
+	y := m.Out(0)
+	if y == nil || y.Type.Shape == nil || target(y.Type.Shape) == nil {
+		return errUnknown
+	}
+	return nil
+}
+
+// target returns the target of a Reshape to s, nil if there is none.
+func target(s graph.Shape) []int64 {
+	out := make([]int64, len(s))
+	open := 0
+	for i, d := range s {
+		n, ok := d.Int()
+		switch {
+		case ok && n <= 0:
+			return nil
+		case !ok:
+			n = -1
+			open++
+		}
+		out[i] = n
+	}
+	if open > 1 {
+		return nil
+	}
+	return out
 }
 
 // sameShape holds where the root's result has provably the shape of the operand x.

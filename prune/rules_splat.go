@@ -26,7 +26,7 @@ func splatRules() []rewrite.Rule {
 		})
 	}
 	return append(rules,
-		rewrite.Rule{Name: "splat-operand", Doc: "f(x, filled tensor) = f(x, its element), for arithmetic where x has the result's shape", Benefit: 0,
+		rewrite.Rule{Name: "splat-operand", Doc: "x * filled tensor = x * its element, where x has the result's shape", Benefit: 0,
 			Root: rewrite.P("Mul", rewrite.Any("x"), rewrite.Any("c")).Commute(), When: all(large("c"), keepsShape), Emit: byElement},
 		rewrite.Rule{Name: "splat-addend", Doc: "x + filled tensor = x + its element, where x has the result's shape", Benefit: 0,
 			Root: rewrite.P("Add", rewrite.Any("x"), rewrite.Any("c")).Commute(), When: all(large("c"), keepsShape), Emit: byElement},
@@ -47,7 +47,7 @@ func filledOperands(m *match) error {
 		if splat(m.Known, v) == nil {
 			return rewrite.Unlike
 		}
-		symbolic = symbolic || m.Known(v) == nil
+		symbolic = symbolic || filler(v)
 	}
 	if !symbolic {
 		return rewrite.Unlike // folding does it
@@ -56,6 +56,11 @@ func filledOperands(m *match) error {
 		return errShape
 	}
 	return nil
+}
+
+// filler reports whether v is filled by a node, which folding has left.
+func filler(v *graph.Value) bool {
+	return v.Def != nil && (v.Def.Is("ConstantOfShape") || v.Def.Is("Expand"))
 }
 
 // fillByOperands evaluates the root on one element.
@@ -93,7 +98,7 @@ func filledSource(m *match) error {
 		if first == nil || a == nil || !sameBits(a, first) {
 			return rewrite.Unlike
 		}
-		symbolic = symbolic || m.Known(v) == nil
+		symbolic = symbolic || filler(v)
 	}
 	if !symbolic {
 		return rewrite.Unlike
@@ -164,7 +169,7 @@ func rawOf(a *op.Array) []byte {
 func large(name string) func(m *match) error {
 	return func(m *match) error {
 		v := m.V(name)
-		if v.Def == nil || !v.Def.Is("ConstantOfShape") && !v.Def.Is("Expand") || v.NumUses() != 1 || splat(m.Known, v) == nil || m.Known(v) != nil {
+		if !filler(v) || v.NumUses() != 1 || splat(m.Known, v) == nil {
 			return rewrite.Unlike
 		}
 		return nil

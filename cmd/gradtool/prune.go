@@ -79,12 +79,13 @@ type pruner struct {
 	m      *graph.Model
 	closer io.Closer
 
-	before, plain int // nodes of the main graph: as read, and without what nothing reads
-	dropped       int // outputs
-	bound         int // symbolic dimensions
-	opt           prune.Options
-	stats         prune.Stats
-	form          error // why the operators cannot be brought into other forms
+	before  int // nodes of the main graph, as read
+	plain   int // nodes that compute something, without those that nothing reads
+	dropped int // outputs
+	bound   int // symbolic dimensions
+	opt     prune.Options
+	stats   prune.Stats
+	form    error // why the operators cannot be brought into other forms
 }
 
 func (p *pruner) close() {
@@ -169,7 +170,7 @@ func (p *pruner) run() error {
 		return err
 	}
 	err := p.runPasses(p.m, prunePasses(p))
-	simple := len(p.m.Graph.Nodes)
+	simple := computing(p.m)
 	switch {
 	case err != nil && p.form != nil:
 		p.notef("only what nothing reads is removed: %v", p.form)
@@ -185,6 +186,23 @@ func (p *pruner) run() error {
 		return err
 	}
 	return p.runPasses(p.m, prunePasses(p)[:1])
+}
+
+// computing returns the number of nodes in all graphs that are no constants.
+func computing(m *graph.Model) int {
+	count := 0
+	graphs := []*graph.Graph{m.Graph}
+	for _, f := range m.Functions {
+		graphs = append(graphs, f.Body)
+	}
+	for _, g := range graphs {
+		for n := range g.AllNodes() {
+			if !n.Is("Constant") {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // tell says what was done.
@@ -248,7 +266,7 @@ func prunePasses(p *pruner) []pass.Pass {
 			Name: "clean", Doc: "remove dead nodes, identities, unused initializers and functions",
 			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
 				p.stats = prune.Clean(m)
-				p.plain = len(m.Graph.Nodes)
+				p.plain = computing(m)
 				return p.stats.Changed(), nil
 			},
 		},
