@@ -93,3 +93,40 @@ func TestSingularPoints(t *testing.T) {
 		})
 	}
 }
+
+// TestMaskedRows: a softmax row with everything masked is NaN; where the model replaces it, its scores have gradient
+// 0 and the other rows theirs.
+func TestMaskedRows(t *testing.T) {
+	inf := math.Inf(-1)
+	m := graph.NewModel("masked", op.SampleOpset)
+	g := m.Graph
+	x := g.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(2, 2)))
+	info, err := op.Infer(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := op.NewBuilder(g, info)
+	p := b.Unary("Softmax", x)
+	masked := b.Binary("Equal", b.Op("ReduceMax", []*graph.Value{x, b.Ints(1)}), b.Like(x, inf))
+	y := b.Where(masked, b.Like(p, 0), b.Unary("Identity", p))
+	weights := op.NewArray(graph.Float, []int{2, 2}, false)
+	copy(weights.F32, []float32{1, 2, 3, 4})
+	grads, err := Reverse(b, []Seed{{y, b.Const(weights.Tensor())}}, []*graph.Value{x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.SetOutputs(grads[0])
+	machine, err := interp.New(m, interp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed := op.NewArray(graph.Float, []int{2, 2}, false)
+	copy(feed.F32, []float32{float32(inf), float32(inf), 0, 0})
+	out, err := machine.Run([]*op.Array{feed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(out[0].F32), "[0 0 -0.25 0.25]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
