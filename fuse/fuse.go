@@ -67,10 +67,7 @@ func Run(m *graph.Model, opt Options) (*Result, error) {
 	for g := range m.Graph.Graphs() {
 		p := &planner{facts: f, machine: opt.Machine, part: newPartition(g), opt: &opt, refused: map[[2]*graph.Node]error{}}
 		p.isolate()
-		p.rules()
-		p.grow(false)
-		p.grow(true)
-		p.grow(false)
+		p.plan()
 		plans = append(plans, p)
 	}
 	e := newEmitter(m)
@@ -109,6 +106,7 @@ func (r *Result) count(p *planner) {
 
 // clusters makes clusters of the groups of several nodes.
 func (r *Result) clusters(p *planner) {
+	names := newNamer(p).names()
 	for _, q := range p.part.order {
 		if len(q.nodes) < 2 {
 			continue
@@ -119,7 +117,7 @@ func (r *Result) clusters(p *planner) {
 			continue
 		}
 		c := &Cluster{ID: "c" + strconv.Itoa(len(r.Clusters)+1), Nodes: q.nodes, body: b}
-		c.Rule, c.Doc = p.name(q)
+		c.Rule, c.Doc = names[q][0], names[q][1]
 		var single [][]*graph.Node
 		for _, n := range q.nodes {
 			single = append(single, []*graph.Node{n})

@@ -14,6 +14,8 @@ type planner struct {
 	machine Machine
 	part    *partition
 	opt     *Options
+	only    phase                    // what grows: this phase, or any
+	behind  bool                     // nothing grows in front of products
 	refused map[[2]*graph.Node]error // last reason against a merge, by the first nodes of the two groups
 }
 
@@ -64,7 +66,32 @@ type candidate struct {
 	gain float64
 }
 
-// grow merges groups that allow allows pairwise, the pair that saves most first, until nothing fits.
+// plan finds the clusters: first those of the forward part, so that each can get its gradient as a cluster.
+func (p *planner) plan() {
+	for _, r := range forwardRules() {
+		r.find(p)
+	}
+	p.only = forwardPhase
+	p.growAll()
+	for _, r := range backwardRules() {
+		r.find(p)
+	}
+	p.only = anyPhase
+	p.growAll()
+}
+
+// growAll lets groups grow behind what they read first, then in front of products: what follows a product shares its results'
+// place, what goes into one may be computed once per tile.
+func (p *planner) growAll() {
+	p.behind = true
+	p.grow(false)
+	p.behind = false
+	p.grow(false)
+	p.grow(true)
+	p.grow(false)
+}
+
+// grow merges groups pairwise, the pair that saves most first, until nothing fits.
 func (p *planner) grow(siblings bool) {
 	for {
 		list := p.candidates(siblings)
@@ -117,7 +144,7 @@ func (p *planner) refuse(a, b *group, err error) {
 func (p *planner) candidates(siblings bool) []candidate {
 	var list []candidate
 	for _, a := range p.part.order {
-		if a.fixed {
+		if a.fixed || p.only != anyPhase && p.phaseOf(a) != p.only {
 			continue
 		}
 		near := p.part.readers(a)
@@ -125,11 +152,14 @@ func (p *planner) candidates(siblings bool) []candidate {
 			near = p.siblings(a)
 		}
 		for _, b := range near {
-			if b.fixed {
+			if p.behind && p.content(b.nodes).contract > 0 && p.content(a.nodes).contract == 0 && !p.weightless(a) {
+				continue
+			}
+			if b.fixed || p.only != anyPhase && p.phaseOf(b) != p.only {
 				continue
 			}
 			g := p.gain(a.nodes, b.nodes)
-			if g <= 0 && !p.index1(a) && !p.index1(b) && !p.alias(a) && !p.alias(b) {
+			if g <= 0 && !p.weightless(a) && !p.weightless(b) {
 				continue
 			}
 			list = append(list, candidate{a, b, g})
@@ -139,14 +169,10 @@ func (p *planner) candidates(siblings bool) []candidate {
 	return list
 }
 
-// index1 reports whether a group is arithmetic on shapes only: it saves no bytes, but a launch.
-func (p *planner) index1(q *group) bool {
-	return !slices.ContainsFunc(q.nodes, func(n *graph.Node) bool { return !p.isIndex(n) })
-}
-
-// alias reports whether a group moves nothing itself.
-func (p *planner) alias(q *group) bool {
-	return !slices.ContainsFunc(q.nodes, func(n *graph.Node) bool { return !p.free(n) })
+// weightless reports whether a group moves nothing itself: arithmetic on shapes, and views. To merge it saves no bytes, but a
+// launch.
+func (p *planner) weightless(q *group) bool {
+	return !slices.ContainsFunc(q.nodes, func(n *graph.Node) bool { return !p.isIndex(n) && !p.free(n) })
 }
 
 // siblings returns the groups behind a that read a value which a reads too.

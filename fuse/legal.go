@@ -87,7 +87,7 @@ func (p *planner) fits(a, b *group) error {
 			}
 		}
 	}
-	return p.passes(nodes, in)
+	return p.passes(nodes, in, false)
 }
 
 // edge returns why n must not read v, computed in the same kernel, as operand i.
@@ -127,8 +127,9 @@ func constantFill(v *graph.Value) bool {
 }
 
 // passes checks reductions: what is reduced over rows that fit on the chip can be read again while it is there, other
-// reductions are complete only at the end, so that nothing in the kernel can put their results beside the elements.
-func (p *planner) passes(nodes []*graph.Node, in map[*graph.Node]bool) error {
+// reductions are complete only at the end, so that nothing in the kernel can put their results beside the elements. With
+// streams set products may follow on rows, as in attention, where rows are scaled as they come.
+func (p *planner) passes(nodes []*graph.Node, in map[*graph.Node]bool, streams bool) error {
 	after := map[*graph.Node]*graph.Node{} // the reduction that a node comes after, if it must be complete by then
 	rows := map[*graph.Node]*graph.Node{}  // the row reduction that a node comes after
 	product := map[*graph.Node]bool{}      // nodes that come after a matrix product
@@ -151,10 +152,11 @@ func (p *planner) passes(nodes []*graph.Node, in map[*graph.Node]bool) error {
 			}
 			behind = behind || product[v.Def] || p.kind(v.Def) == op.KindContract
 		}
-		if full != nil && !p.free(n) && p.largest(n) > p.resultWeight(full) && !p.together(full, n) {
+		blocks := kind == op.KindContract || kind == op.KindWindow || p.largest(n) > p.resultWeight(full)
+		if full != nil && !p.free(n) && blocks && !p.together(full, n) {
 			return fmt.Errorf("a second pass: %s needs the result of %s, complete only at the end", n.Label(), full.Label())
 		}
-		if row != nil && kind == op.KindContract && !p.together(row, n) {
+		if row != nil && kind == op.KindContract && !streams && !p.together(row, n) {
 			return fmt.Errorf("%s needs whole rows, finished by %s", n.Label(), row.Label())
 		}
 		after[n], rows[n], product[n] = full, row, behind
@@ -162,10 +164,13 @@ func (p *planner) passes(nodes []*graph.Node, in map[*graph.Node]bool) error {
 			continue
 		}
 		size, trailing := p.row(n)
+		if x := n.Operand(0); (!trailing || size > p.machine.onChip()) && rereads(n) && x != nil && p.computed(x, in) && !p.together(x.Def, n) {
+			return fmt.Errorf("a second pass: %s reads %q for its statistics and again for its result", n.Label(), x.Name)
+		}
 		switch {
 		case !trailing || size > p.machine.onChip():
 			after[n] = n
-		case behind && size*minRows > p.machine.onChip() && !p.inside1(n, in):
+		case behind && size*minRows > p.machine.onChip() && !streams && p.part.of[n].rule == "":
 			return fmt.Errorf("%s needs rows of %.0f bytes behind a matrix product: too few of them fit on the chip", n.Label(), size)
 		default:
 			rows[n] = n
@@ -174,17 +179,33 @@ func (p *planner) passes(nodes []*graph.Node, in map[*graph.Node]bool) error {
 	return nil
 }
 
+// rereads reports whether a reduction puts what it finds beside the elements that it was found from.
+func rereads(n *graph.Node) bool {
+	switch n.Op {
+	case "Softmax", "LogSoftmax", "Hardmax", "LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization",
+		"MeanVarianceNormalization", "LpNormalization", "BatchNormalization":
+		return true
+	}
+	return false
+}
+
+// computed reports whether a node of the set, other than a view of what is given, defines v.
+func (p *planner) computed(v *graph.Value, in map[*graph.Node]bool) bool {
+	for v != nil && v.Def != nil && in[v.Def] {
+		if p.kind(v.Def) != op.KindView {
+			return true
+		}
+		v = v.Def.Operand(0)
+	}
+	return false
+}
+
 // minRows is how many rows of a matrix product must fit on the chip if they are to be reduced there.
 const minRows = 16
 
 // together reports whether a rule has put two nodes into one cluster already.
 func (p *planner) together(a, b *graph.Node) bool {
 	return p.part.of[a] == p.part.of[b] && p.part.of[a].rule != ""
-}
-
-// inside1 reports whether n is in a group that a rule found, where the rule answers for the reductions.
-func (p *planner) inside1(n *graph.Node, in map[*graph.Node]bool) bool {
-	return p.part.of[n].rule != ""
 }
 
 // largest returns the size of the largest operand or result of n, which is what its loop runs over.
@@ -200,7 +221,11 @@ func (p *planner) largest(n *graph.Node) float64 {
 	return most
 }
 
+// resultWeight returns the size of the largest result of n, 0 without a node.
 func (p *planner) resultWeight(n *graph.Node) float64 {
+	if n == nil {
+		return 0
+	}
 	most := 64.0 // scalars are all alike
 	for _, v := range n.Out {
 		if v != nil {
@@ -253,6 +278,8 @@ func (p *planner) row(n *graph.Node) (size float64, trailing bool) {
 		from = 2
 	case "GroupNormalization":
 		from = 1
+	case "BatchNormalization":
+		return p.weight(x), false
 	default:
 		axes, ok := p.axes(n)
 		if !ok {

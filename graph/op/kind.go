@@ -49,7 +49,7 @@ var kinds = map[string]Kind{
 }
 
 // KindOf returns the kind of the operator that n applies. Operators with subgraphs, random ones, calls of functions and
-// those of other domains are opaque, and so are BatchNormalization in training mode and Dropout if it may be.
+// those of other domains are opaque, and so is Dropout if it may be in training mode.
 func KindOf(n *graph.Node) Kind {
 	if graph.StdDomain(n.Domain) != "" {
 		return KindOpaque
@@ -61,7 +61,7 @@ func KindOf(n *graph.Node) Kind {
 	case d == nil && kinds[n.Op] == 0, d != nil && d.Facts&(Random|Control) != 0:
 		return KindOpaque
 	case n.Op == "BatchNormalization" && (n.Int("training_mode", 0) != 0 || len(n.Out) > 1):
-		return KindOpaque
+		return KindReduce
 	case d.Has(View):
 		return KindView
 	case d.Has(Elementwise):
