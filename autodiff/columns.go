@@ -6,7 +6,17 @@ import (
 	"gradtool/graph"
 )
 
-func columnRules() []Rule { return []Rule{{Name: "Col2Im", Kind: HasVJP, VJP: col2imVJP}} }
+func columnRules() []Rule {
+	return []Rule{{Name: "Col2Im", Kind: HasVJP, VJP: col2imVJP, Check: checkCol2Im}}
+}
+
+// checkCol2Im refuses blocks whose sizes only run time tells: their number decides how many slices the rule takes.
+func checkCol2Im(n *graph.Node) error {
+	if v := n.Operand(2); v != nil && readsInput(v) {
+		return errors.New("block_shape is not known")
+	}
+	return nil
+}
 
 // col2imVJP is the rule of adding blocks up to an image: every block gets what it covers of the cotangent.
 func col2imVJP(c *Ctx) []*graph.Value {

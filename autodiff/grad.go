@@ -178,13 +178,18 @@ func Params(m *graph.Model, of []*graph.Value) []*graph.Value {
 			all = append(all, v)
 		}
 	}
+	return Reached(m, of, all)
+}
+
+// Reached returns those of the values that the outputs depend on through a differentiable path.
+func Reached(m *graph.Model, of, values []*graph.Value) []*graph.Value {
 	r := &reverse{g: m.Graph}
 	var seeds []Seed
 	for _, y := range of {
 		seeds = append(seeds, Seed{Y: y})
 	}
-	r.mark(seeds, all)
-	return slices.DeleteFunc(all, func(v *graph.Value) bool { return !r.useful[v] })
+	r.mark(seeds, values)
+	return slices.DeleteFunc(slices.Clone(values), func(v *graph.Value) bool { return !r.useful[v] })
 }
 
 // isFixed reports whether v is read only through operands that are data by nature; see [Rule].

@@ -278,14 +278,14 @@ func okText(ok bool) string {
 	return "DIFFERS"
 }
 
-// checkOptions is gradOptions with all inputs and parameters as the default of --wrt, and with cotangents for
+// checkOptions is gradOptions with all inputs that a derivative reaches and all parameters as the default of --wrt, and with cotangents for
 // lone scalars too.
 func (s *session) checkOptions(m *graph.Model) (autodiff.GradOptions, error) {
 	of, err := s.selectOutputs(m)
 	if err != nil {
 		return autodiff.GradOptions{}, err
 	}
-	opt, err := s.gradOptionsWrt(m, of, slices.Concat(autodiff.FloatInputs(m), autodiff.Params(m, of)))
+	opt, err := s.gradOptionsWrt(m, of, slices.Concat(autodiff.Reached(m, of, autodiff.FloatInputs(m)), autodiff.Params(m, of)))
 	opt.Seeds = true
 	return opt, err
 }
@@ -294,12 +294,24 @@ func (s *session) checkOptions(m *graph.Model) (autodiff.GradOptions, error) {
 // a smaller one may not; a wrong gradient disagrees with all of them.
 var steps = [...]float64{1e-5, 1e-6, 1e-7}
 
-// compareSlope compares a gradient along a random direction with the difference quotient.
+// compareSlope compares a gradient along a random direction with the difference quotient, to the tolerances asked for.
 func (s *session) compareSlope(d *differences, g autodiff.Grad, grad *op.Array) (verdict, error) {
-	rtol := 1e-5
+	rtol, atol := slopeTolerance, -1.0
 	if s.IsSet("rtol") {
 		rtol = s.Float64("rtol")
 	}
+	if s.IsSet("atol") {
+		atol = s.Float64("atol")
+	}
+	return slopeAgainst(d, g, grad, rtol, atol)
+}
+
+// slopeTolerance is the relative tolerance of slopes.
+const slopeTolerance = 1e-5
+
+// slopeAgainst compares a gradient along a random direction with the difference quotient. A negative atol stands for what
+// rounding can explain.
+func slopeAgainst(d *differences, g autodiff.Grad, grad *op.Array, rtol, atol float64) (verdict, error) {
 	v := verdict{Name: g.X.Name, What: "slope", Type: g.X.Type.String()}
 	sl := d.direction(g.X)
 	v.Got = inner(grad, sl.direction)
@@ -308,11 +320,11 @@ func (s *session) compareSlope(d *differences, g autodiff.Grad, grad *op.Array) 
 			return v, err
 		}
 		e := math.Abs(v.Got - sl.value)
-		atol := sl.noise
-		if s.IsSet("atol") {
-			atol = s.Float64("atol")
+		slack := atol
+		if atol < 0 {
+			slack = sl.noise
 		}
-		ok := e <= rtol*math.Max(math.Abs(v.Got), math.Abs(sl.value))+atol // false for NaN
+		ok := e <= rtol*math.Max(math.Abs(v.Got), math.Abs(sl.value))+slack // false for NaN
 		if i == 0 || ok {
 			v.Want, v.MaxAbs, v.OK = sl.value, e, ok
 		}
