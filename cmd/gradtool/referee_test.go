@@ -76,8 +76,8 @@ func gradtool(t *testing.T, stdin string, args ...string) (code int, stdout, std
 	return exitCode(err), read("out"), read("err")
 }
 
-// TestRefereeGradients checks outputs and gradients of the public cases by PyTorch, in each engine: as the
-// file is, with every input dimension symbolic, and read from standard input.
+// TestRefereeGradients checks outputs, gradients, JVPs and products of Hessians with vectors of the public cases by PyTorch, in each
+// engine: as the file is, with every input dimension symbolic, and read from standard input.
 func TestRefereeGradients(t *testing.T) {
 	root := shared(t, "gradcases")
 	list, err := os.ReadDir(root)
@@ -85,7 +85,7 @@ func TestRefereeGradients(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, engine := range engines(t) {
-		passed := 0
+		passed, compared := 0, map[string]int{}
 		for _, e := range list {
 			dir := filepath.Join(root, e.Name())
 			model := filepath.Join(dir, "model.onnx")
@@ -98,15 +98,24 @@ func TestRefereeGradients(t *testing.T) {
 					{"symbolic", "", []string{"check", model, "--data", dir, "--symbolic"}},
 					{"stdin", model, []string{"check", "-", "--data", dir}},
 				} {
-					if code, out, errs := gradtool(t, form.stdin, append(form.args, "--engine", engine)...); code != 0 {
+					code, out, errs := gradtool(t, form.stdin, append(form.args, "--engine", engine)...)
+					if code != 0 {
 						t.Errorf("%s: exit code %d\n%s%s", form.name, code, out, errs)
 						return
+					}
+					for _, what := range []string{"grad", "jvp", "hvp"} {
+						files, _ := filepath.Glob(filepath.Join(dir, "test_data_set_0", what+"_*.pb"))
+						if n := strings.Count(out, map[string]string{"grad": " gradient ", "jvp": " jvp ", "hvp": " hvp "}[what]); n != len(files) {
+							t.Errorf("%s: %d values of kind %s compared, there are %d\n%s", form.name, n, what, len(files), out)
+						}
+						compared[what] += len(files)
 					}
 				}
 				passed++
 			})
 		}
-		t.Logf("%s: %d of %d cases hold, each from a file, with symbolic dimensions and from standard input", engine, passed, len(list))
+		t.Logf("%s: %d of %d cases hold, each from a file, with symbolic dimensions and from standard input: %d gradients, %d JVPs, %d HVPs",
+			engine, passed, len(list), compared["grad"]/3, compared["jvp"]/3, compared["hvp"]/3)
 	}
 }
 
