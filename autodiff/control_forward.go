@@ -72,7 +72,7 @@ func (k *controlled) inside(g *graph.Graph, given map[*graph.Value]*graph.Value,
 
 // result adds a result for the tangent of y in front of result i, or behind the last.
 func (k *controlled) result(i int, y *graph.Value) *graph.Value {
-	t := k.n.InsertOut(i, k.n.Graph.Model.Fresh(y.Name+"_tangent"))
+	t := k.n.InsertOut(i, k.n.Graph.Model.Fresh(k.r.b.Prefix+"/"+y.Name))
 	t.Type = tangentType(y.Type)
 	return t
 }
@@ -136,7 +136,7 @@ func (k *controlled) loop() error {
 		}
 		n.SetIn(len(n.In), t)
 		x := body.Inputs[2+s]
-		given[x] = body.AddInput(outer.G.Model.Fresh(x.Name+"_tangent"), tangentType(x.Type))
+		given[x] = body.AddInput(outer.G.Model.Fresh(outer.Prefix+"/"+x.Name), tangentType(x.Type))
 	}
 	stacks := k.stacks(carried)
 	b, ts, err := k.inside(body, given, shifted(1, states, stacks))
@@ -234,7 +234,7 @@ func (k *controlled) scan() error {
 	given := map[*graph.Value]*graph.Value{}
 	fresh := func(i int) *graph.Value {
 		x := body.Inputs[i]
-		given[x] = body.AddInput(outer.G.Model.Fresh(x.Name+"_tangent"), tangentType(x.Type))
+		given[x] = body.AddInput(outer.G.Model.Fresh(outer.Prefix+"/"+x.Name), tangentType(x.Type))
 		return given[x]
 	}
 	var states []int

@@ -11,8 +11,8 @@ import (
 // Policy is what a caller wants differentiated otherwise than the table of rules says. A nil Policy wants nothing.
 type Policy struct {
 	Stop     map[*graph.Value]bool // values that count as constants
-	StopOps  map[op.Key]bool       // operators whose results do
-	Straight map[op.Key]bool       // piecewise constant operators that pass derivatives on as if they returned operand 0
+	StopOps  map[op.Key]bool       // operators whose results do, in nodes that no rule emitted
+	Straight map[op.Key]bool       // likewise, piecewise constant operators that pass derivatives on as if they returned operand 0
 	Custom   map[op.Key]*Rule      // rules of operators that have none
 }
 
@@ -21,15 +21,25 @@ func (p *Policy) rule(n *graph.Node) *Rule {
 	k := op.KeyOf(n)
 	if p != nil {
 		switch {
-		case p.StopOps[k]:
+		case p.StopOps[k] && primal(n):
 			return &Rule{Domain: k.Domain, Name: k.Name, Kind: ZeroGrad}
-		case p.Straight[k]:
+		case p.Straight[k] && primal(n):
 			return straightThrough(k)
 		case p.Custom[k] != nil:
 			return p.Custom[k]
 		}
 	}
 	return Lookup(k)
+}
+
+// primal reports whether n is of the model itself, or a copy of such a node, rather than emitted by a rule: for second derivatives
+// those are differentiated as they are.
+func primal(n *graph.Node) bool {
+	switch n.Meta.Get(graph.MetaRole) {
+	case "", graph.RoleForward, graph.RoleRecompute:
+		return true
+	}
+	return false
 }
 
 // stopsAt reports whether v counts as a constant.
