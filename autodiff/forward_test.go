@@ -262,3 +262,75 @@ func (c *check) forward(t *testing.T, refuse bool, tol float64) {
 		t.Errorf("J t is %.9g, central difference %.9g (difference %.3g, allowed %.3g)\n%s", got, numeric, got-numeric, tol, describe(c.m))
 	}
 }
+
+// TestPowerForward compares derivatives of x^n by a Loop, n known at run time only, with the closed form: by the forward mode alone,
+// over itself and over the reverse mode.
+func TestPowerForward(t *testing.T) {
+	m := graph.NewModel("power", op.SampleOpset)
+	g := m.Graph
+	n := g.AddInput("n", graph.TensorOf(graph.Int64, graph.ShapeOf()))
+	x := g.AddInput("x", graph.TensorOf(graph.Double, graph.ShapeOf()))
+	b := op.NewBuilder(g, op.NewInfo())
+	one := b.Like(x, 1)
+	y := b.Loop(n, nil, []*graph.Value{one}, nil, func(b *op.Builder, i *graph.Value, s []*graph.Value) op.LoopBody {
+		return op.LoopBody{Next: []*graph.Value{b.Mul(s[0], x)}}
+	}).Out[0]
+	along := func(y *graph.Value) *graph.Value {
+		ts, err := Forward(b, []Tangent{{x, one}}, []*graph.Value{y})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ts[0]
+	}
+	cts, err := Reverse(b, []Seed{{y, one}}, []*graph.Value{x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := along(y)
+	second := along(first)
+	g.SetOutputs(first, second, along(second), along(cts[0]))
+	if err := graph.Verify(m); err != nil {
+		t.Fatal(err)
+	}
+	machine, err := interp.New(m, interp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at = 1.25
+	for _, trips := range []int64{0, 1, 2, 7} {
+		in := op.NewArray(graph.Double, nil, false)
+		in.SetFloat(0, at)
+		got, err := machine.Run([]*op.Array{op.IntScalar(trips), in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, order := range []int64{1, 2, 3, 2} {
+			want := math.Pow(at, float64(trips-order))
+			for k := range order {
+				want *= float64(trips - k)
+			}
+			if math.Abs(got[i].Float(0)-want) > 1e-12*(1+math.Abs(want)) {
+				t.Errorf("derivative %d (of order %d) of x^%d is %g, want %g", i, order, trips, got[i].Float(0), want)
+			}
+		}
+	}
+}
+
+// TestForwardBlockers wants every node without derivative named, and nothing added.
+func TestForwardBlockers(t *testing.T) {
+	m := graph.NewModel("blocked", 21)
+	g := m.Graph
+	x := g.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(2)))
+	var outs []*graph.Value
+	for _, name := range []string{"First", "Second"} {
+		n := g.NewNode("my", name, []*graph.Value{x}, []string{name + "_y"})
+		n.Out[0].Type = x.Type
+		g.Append(n)
+		outs = append(outs, n.Out[0])
+	}
+	_, err := Forward(op.NewBuilder(g, op.NewInfo()), []Tangent{{x, x}}, outs)
+	var blocked *BlockedError
+	if !errors.As(err, &blocked) || len(blocked.Blockers) != 2 || len(g.Nodes) != 2 {
+		t.Errorf("got %v and %d nodes, want two blockers and nothing added", err, len(g.Nodes))
+	}
+}

@@ -45,7 +45,8 @@ func structures() []structure {
 		{[]string{"Mul", "MatMul"}, multilinear(2)},
 		{[]string{"Conv", "ConvTranspose", "Gemm"}, multilinear(2)},
 		{[]string{"Einsum"}, multilinear(0)},
-		// A product of other kinds of functions.
+		// Rules of their own.
+		{[]string{"BatchNormalization"}, batchNormJVP},
 		{[]string{"Div"}, divJVP},
 		{[]string{"LogSoftmax"}, logSoftmaxJVP},
 		{[]string{"TopK"}, topKJVP},
@@ -217,4 +218,32 @@ func logSoftmaxJVP(c *Ctx, _ *Rule) []*graph.Value {
 // topKJVP takes the tangent at the chosen places.
 func topKJVP(c *Ctx, _ *Rule) []*graph.Value {
 	return one(c.Binary("GatherElements", c.T(0), c.Want(1), graph.IntAttr("axis", c.Node.Int("axis", -1))))
+}
+
+// batchNormJVP: y is linear in scale and bias together, so their tangents in the places of the values give one part. For fixed
+// statistics y is linear in x - mean too, and the tangent of x with no mean and bias gives the other part. For those of the batch the
+// Jacobian with respect to x is symmetric: the scale is the same all over what a channel's statistics are taken of.
+func batchNormJVP(c *Ctx, r *Rule) []*graph.Value {
+	if c.wants(1) || c.wants(2) {
+		return c.fallBack(r)
+	}
+	x, scale, mean, variance := c.X(0), c.X(1), c.X(3), c.X(4)
+	var total *graph.Value
+	if c.T(1) != nil || c.T(2) != nil {
+		total = c.again([]*graph.Value{x, c.tangent(1), c.tangent(2), mean, variance})[0]
+	}
+	if t := c.T(0); t != nil {
+		var y *graph.Value
+		if c.Node.Int("training_mode", 0) != 0 {
+			v := &Ctx{Builder: c.Builder, Node: c.Node, ct: one(t), need: []bool{true}, rev: c.rev}
+			y = c.Cast(r.VJP(v)[0], c.Y(0).Type.Elem)
+		} else {
+			y = c.again([]*graph.Value{t, scale, c.FullLike(scale, 0), c.FullLike(mean, 0), variance})[0]
+		}
+		if total != nil {
+			y = c.Add(total, y)
+		}
+		total = y
+	}
+	return one(total)
 }
