@@ -84,7 +84,11 @@ func extremumVJP(c *Ctx, better, worse string) []*graph.Value {
 		return one(g)
 	case 2:
 		a, b, zero := c.X(0), c.X(1), c.Like(g, 0)
-		tie := c.Where(c.Binary("Equal", a, b), c.MulScalar(g, 0.5), zero)
+		share := 0.5
+		if c.wholeTies() {
+			share = 1
+		}
+		tie := c.Where(c.Binary("Equal", a, b), c.MulScalar(g, share), zero)
 		out := make([]*graph.Value, 2)
 		for i, cmp := range []string{better, worse} {
 			if c.Need(i) {
@@ -99,7 +103,10 @@ func extremumVJP(c *Ctx, better, worse string) []*graph.Value {
 		chosen[i] = c.Binary("Equal", c.X(i), c.Y(0))
 		counts[i] = c.Cast(chosen[i], g.Type.Elem)
 	}
-	share := c.Div(g, c.Op("Sum", counts))
+	share := g
+	if !c.wholeTies() {
+		share = c.Div(g, c.Op("Sum", counts))
+	}
 	out := make([]*graph.Value, n)
 	for i := range n {
 		if c.Need(i) {

@@ -194,7 +194,7 @@ func lpNormVJP(c *Ctx, x, y, g *graph.Value) *graph.Value {
 	}
 	n := c.Op(norm, []*graph.Value{x, c.Ints(axis)}, graph.IntAttr("keepdims", 1))
 	inner := c.Sub(g, c.Mul(slope, c.ReduceSum(c.Mul(g, y), true, axis)))
-	return c.Mul(inner, divOrZero(c, c.Like(x, 1), n))
+	return c.Mul(inner, c.atZero(c.Like(x, 1), n))
 }
 
 // lrnVJP: y_i = x_i·d_i^-β, d_i = bias + α/size·(sum of x_j², j around i);

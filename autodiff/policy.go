@@ -14,6 +14,35 @@ type Policy struct {
 	StopOps  map[op.Key]bool       // operators whose results do, in nodes that no rule emitted
 	Straight map[op.Key]bool       // likewise, piecewise constant operators that pass derivatives on as if they returned operand 0
 	Custom   map[op.Key]*Rule      // rules of operators that have none
+	Ties     Ties
+	Singular Singular
+}
+
+// Ties says what equal elements get of the cotangent of an element-wise or reducing maximum or minimum.
+type Ties uint8
+
+const (
+	TiesEven Ties = iota // equal shares, as in PyTorch
+	TiesAll              // all of it each, as in ONNX Runtime's training
+)
+
+// Singular says what the derivative of a square root or a norm is at zero.
+type Singular uint8
+
+const (
+	SingularZero    Singular = iota // zero
+	SingularFormula                 // what the formula gives: infinity or NaN, as in PyTorch for the square root
+)
+
+// wholeTies reports whether equal elements get the whole cotangent each.
+func (c *Ctx) wholeTies() bool { return c.rev.policy != nil && c.rev.policy.Ties == TiesAll }
+
+// atZero returns a / b for a divisor that is zero at a singular point: zero there, or what division gives.
+func (c *Ctx) atZero(a, b *graph.Value) *graph.Value {
+	if c.rev.policy != nil && c.rev.policy.Singular == SingularFormula {
+		return c.Div(a, b)
+	}
+	return divOrZero(c, a, b)
 }
 
 // rule returns n's rule, nil without one.

@@ -23,7 +23,7 @@ func reduceRules() []Rule {
 		// y = sum |x|; dx = ḡ sign x.
 		unary("ReduceL1", func(c *Ctx, x, y, g *graph.Value) *graph.Value { return c.Mul(c.Unary("Sign", x), kept(c, g)) }),
 		// y = sqrt(sum x^2); dx = x ḡ/ȳ, 0 where y = 0.
-		unary("ReduceL2", func(c *Ctx, x, y, g *graph.Value) *graph.Value { return c.Mul(x, kept(c, divOrZero(c, g, y))) }),
+		unary("ReduceL2", func(c *Ctx, x, y, g *graph.Value) *graph.Value { return c.Mul(x, kept(c, c.atZero(g, y))) }),
 		// y = log(sum x); dx = ḡ/sum x = ḡ exp(-ȳ).
 		unary("ReduceLogSum", func(c *Ctx, x, y, g *graph.Value) *graph.Value {
 			return c.ExpandLike(kept(c, c.Mul(g, c.Unary("Exp", c.Neg(y)))), x)
@@ -139,6 +139,9 @@ func sizeRatio(c *Ctx, a, b *graph.Value, elem graph.DataType) *graph.Value {
 
 func reduceExtremeVJP(c *Ctx, x, y, g *graph.Value) *graph.Value {
 	chosen := c.Binary("Equal", x, kept(c, y))
+	if c.wholeTies() {
+		return c.Where(chosen, kept(c, g), c.Like(x, 0))
+	}
 	ties := sameReduction(c, "ReduceSum", c.Cast(chosen, x.Type.Elem))
 	return c.Where(chosen, c.Div(kept(c, g), ties), c.Like(x, 0))
 }

@@ -59,6 +59,9 @@ func unaryRules() []Rule {
 // contribution 0, so that the norm sqrt(sum x^2) has gradient 0 at the zero vector and a masked branch sends no
 // NaN. The replacement is on the divisor, so derivatives of any order stay finite there.
 func sqrtVJP(c *Ctx, x, y, g *graph.Value) *graph.Value {
+	if c.rev.policy != nil && c.rev.policy.Singular == SingularFormula {
+		return c.Div(c.MulScalar(g, 0.5), y)
+	}
 	safe := c.Where(c.Binary("Equal", y, c.Like(y, 0)), c.Like(y, math.Inf(1)), y)
 	return c.Div(c.MulScalar(g, 0.5), safe)
 }

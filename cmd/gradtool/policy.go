@@ -20,6 +20,8 @@ func ruleFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "stop-grad", Usage: "take the values `NAMES` as constants, or with op:OPERATOR all results of that operator; repeatable"},
 		&cli.StringSliceFlag{Name: "straight-through", Usage: "let derivatives pass through the piecewise constant operator `op:OPERATOR`, Round for example, as if it were the identity; repeatable"},
 		&cli.StringSliceFlag{Name: "rules", Usage: "take derivative rules from the ONNX `FILE`, whose functions <Op>_vjp and <Op>_jvp are those of operator <Op> of the same domain; repeatable"},
+		&cli.StringFlag{Name: "ties", Value: "even", Usage: "what equal elements get of a maximum's or minimum's derivative: `even|all`, equal shares or the whole each"},
+		&cli.StringFlag{Name: "singular", Value: "zero", Usage: "the derivative of square roots and norms at zero: `zero|formula`, the latter infinite or NaN"},
 	}
 }
 
@@ -28,6 +30,18 @@ func (s *session) policy(m *graph.Model) (*autodiff.Policy, error) {
 	p := &autodiff.Policy{Stop: map[*graph.Value]bool{}, StopOps: map[op.Key]bool{}, Straight: map[op.Key]bool{}, Custom: s.rules}
 	var patterns []string
 	var bad []error
+	if err := s.oneOf("ties", "even", "all"); err != nil {
+		bad = append(bad, err)
+	}
+	if err := s.oneOf("singular", "zero", "formula"); err != nil {
+		bad = append(bad, err)
+	}
+	if s.String("ties") == "all" {
+		p.Ties = autodiff.TiesAll
+	}
+	if s.String("singular") == "formula" {
+		p.Singular = autodiff.SingularFormula
+	}
 	for _, text := range s.StringSlice("stop-grad") {
 		name, isOp := strings.CutPrefix(text, "op:")
 		if !isOp {
@@ -122,4 +136,12 @@ func (s *session) keepRuled() (func(*graph.Function) bool, error) {
 		}
 	}
 	return ruled, nil
+}
+
+// oneOf reports a flag whose value is none of those allowed.
+func (s *session) oneOf(flag string, allowed ...string) error {
+	if v := s.String(flag); v != "" && !slices.Contains(allowed, v) {
+		return usagef("--%s %q: want %s", flag, v, orList(allowed))
+	}
+	return nil
 }
