@@ -36,7 +36,7 @@ func contribAttentionDefs() []Def {
 		}},
 		{Name: "Attention", Decompose: contribAttention, Samples: []Sample{
 			{In: []Arg{F(2, 3, 4), F(4, 12), F(12)}, Attrs: attrs(two)},
-			{Name: "sizes", In: []Arg{F(2, 3, 5), F(5, 14)}, Attrs: attrs(two, graph.IntsAttr("qkv_hidden_sizes", 4, 4, 6))},
+			{Name: "sizes", In: []Arg{F(2, 3, 5), F(5, 14), F(14)}, Attrs: attrs(two, graph.IntsAttr("qkv_hidden_sizes", 4, 4, 6))},
 			{Name: "mask, causal", In: []Arg{F(2, 3, 4), F(4, 12), F(12), mask}, Attrs: attrs(two, causal, fill)},
 			{Name: "ends", In: []Arg{F(2, 3, 4), F(4, 12), F(12), ints([]int{2}, 3, 1)}, Attrs: attrs(two, fill)},
 			{Name: "ends and starts", In: []Arg{F(2, 3, 4), F(4, 12), F(12), ints([]int{4}, 3, 2, 1, 0)}, Attrs: attrs(two, fill)},
