@@ -199,7 +199,7 @@ func (l *loop) residual(v *graph.Value) *graph.Value {
 	case constantShape(l.n, v):
 		return b.Gather(l.stack(v), l.number(), 0)
 	case k >= 2 || isRandom(v.Def):
-		return b.Op("SequenceAt", []*graph.Value{l.collect(v), l.number()})
+		return b.Cast(b.Op("SequenceAt", []*graph.Value{l.collect(v), l.number()}), v.Type.Elem)
 	}
 	return nil
 }
@@ -212,14 +212,30 @@ func (l *loop) shaped(x, v *graph.Value) *graph.Value {
 	return x
 }
 
+// listElem returns the element type in which sequences can hold values of type e: the standard has no sequences of
+// bfloat16, nor of types with 8-bit floats or 4-bit integers.
+func listElem(e graph.DataType) graph.DataType {
+	switch {
+	case e == graph.Float16, e == graph.Double, e.IsInt() && e.Bits() >= 8:
+		return e
+	case e.IsFloat():
+		return graph.Float
+	case e.IsInt():
+		return graph.Int8
+	}
+	return e
+}
+
 // collect makes the Loop gather v, whose shape may change, in a sequence, and returns the sequence.
 func (l *loop) collect(v *graph.Value) *graph.Value {
 	c, n, at := l.c, l.n, len(l.n.In)-2
 	name := c.G.Model.Fresh(v.Name + "_kept")
-	t := graph.SequenceOf(v.Type)
-	n.SetIn(len(n.In), l.before.Op("SequenceEmpty", nil, graph.IntAttr("dtype", int64(v.Type.Elem))))
+	elem := listElem(v.Type.Elem)
+	t := graph.SequenceOf(graph.TensorOf(elem, v.Type.Shape))
+	n.SetIn(len(n.In), l.before.Op("SequenceEmpty", nil, graph.IntAttr("dtype", int64(elem))))
 	in := l.g.AddInput(c.G.Model.Fresh(v.Name+"_kept"), t)
-	next := forward(c, l.g).Op("SequenceInsert", []*graph.Value{in, v})
+	body := forward(c, l.g)
+	next := body.Op("SequenceInsert", []*graph.Value{in, body.Cast(v, elem)})
 	l.g.SetOutputs(slices.Insert(slices.Clone(l.g.Outputs), 1+at, next)...)
 	y := n.InsertOut(at, name)
 	c.rev.added = append(c.rev.added, y)

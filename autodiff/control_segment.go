@@ -76,6 +76,7 @@ func splitLoop(b *op.Builder, n *graph.Node, every int64) []*graph.Value {
 	}
 	for j := range stacks {
 		t := body.Outputs[1+carried+j].Type
+		t.Elem = listElem(t.Elem)
 		init = append(init, b.Op("SequenceEmpty", nil, graph.IntAttr("dtype", int64(t.Elem))))
 		if t.Shape != nil {
 			t.Shape = append(graph.Shape{graph.Unknown()}, t.Shape...)
@@ -97,7 +98,8 @@ func splitLoop(b *op.Builder, n *graph.Node, every int64) []*graph.Value {
 		inner.Meta.Set(graph.MetaLoop, graph.LoopInner)
 		next := append([]*graph.Value{}, inner.Out[:carried]...)
 		for j := range stacks {
-			next = append(next, b.Op("SequenceInsert", []*graph.Value{state[carried+j], inner.Out[carried+1+j]}))
+			part := inner.Out[carried+1+j]
+			next = append(next, b.Op("SequenceInsert", []*graph.Value{state[carried+j], b.Cast(part, listElem(part.Type.Elem))}))
 		}
 		return op.LoopBody{Cond: inner.Out[carried], Next: next}
 	})
@@ -163,7 +165,8 @@ func carryCondition(b *op.Builder, body *graph.Graph, carried int) {
 // stacked. Without any segment the stack is empty.
 func joinSegments(b *op.Builder, s *graph.Value, t graph.Type) *graph.Value {
 	some := b.Binary("Greater", b.Op("SequenceLength", []*graph.Value{s}), b.IntScalar(0))
-	return b.If(some, func(b *op.Builder) []*graph.Value {
+	elem := listElem(t.Elem)
+	joined := b.If(some, func(b *op.Builder) []*graph.Value {
 		return []*graph.Value{b.Unary("ConcatFromSequence", s, graph.IntAttr("axis", 0))}
 	}, func(b *op.Builder) []*graph.Value {
 		shape := make([]int64, 1+len(t.Shape))
@@ -172,6 +175,7 @@ func joinSegments(b *op.Builder, s *graph.Value, t graph.Type) *graph.Value {
 				shape[i+1] = n
 			}
 		}
-		return []*graph.Value{b.Full(b.Ints(shape...), t.Elem, 0)}
+		return []*graph.Value{b.Full(b.Ints(shape...), elem, 0)}
 	})[0]
+	return b.Cast(joined, t.Elem)
 }
