@@ -229,7 +229,9 @@ func TestCheckFindsMutations(t *testing.T) {
 			at := plan.Offsets[i] + max(buffers[i].Align, 1)
 			changed[i].Fixed = &at
 		case 4:
-			capacity--
+			if capacity--; capacity == 0 {
+				capacity, plan.Height = 1, 2
+			}
 		case 5: // a twin in the same place
 			twin := changed[i]
 			changed = append(changed, twin)

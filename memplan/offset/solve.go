@@ -136,7 +136,8 @@ func (c *component) greedy() {
 // with limits that grow until the budget is spent: each height found lowers all the others.
 func (c *component) search(decide bool) {
 	s := newSearch(c.in, neighbours(c.in, c.group))
-	floor := c.goal // plans below it are of no use
+	floor, raised := c.goal, false // plans below floor are of no use, or do not exist
+	defer func() { c.proved = c.proved || c.in.plain && raised && c.best <= floor }()
 	for limit := int64(2_000_000); c.best > floor; limit *= 2 {
 		for step := 0; step < len(fractions); step++ {
 			if decide && step > 0 {
@@ -160,7 +161,8 @@ func (c *component) search(decide bool) {
 				}
 				if st == impossible {
 					floor = target + 1
-					c.proved = c.in.plain && (floor >= c.best || decide)
+					raised = true
+					c.proved = c.in.plain && decide
 					break
 				}
 			}
