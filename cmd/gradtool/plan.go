@@ -11,22 +11,30 @@ import (
 
 	"gradtool/internal/size"
 	"gradtool/memplan/offset"
+	"gradtool/memplan/remat"
 )
 
 func planVerb() verb {
 	return verb{
 		name: "plan", group: groupOther, maxArgs: 0,
-		summary: "plan memory: give buffers their places in one arena",
+		summary: "plan memory: places of buffers in one arena, or what to compute twice under a budget",
 		about: `
-Only the planner on its own is offered so far: it reads a table of buffers, not a model.
+Only the planners on their own are offered so far: they read tables of buffers and bare graphs, not models.
 --buffers reads CSV with the columns id, lower, upper (lifetime, half-open), size and optionally alignment, gaps,
 hint and offset (where a buffer is fixed), as MiniMalloc does, and writes it with the offsets. The bound is the
-most bytes that live at one time: no plan is lower.`,
-		examples: []string{"gradtool plan --buffers live.csv -o plan.csv", "gradtool plan --buffers live.csv --capacity 1048576 -o plan.csv"},
+most bytes that live at one time: no plan is lower.
+--remat-graph reads a graph of computations in NetworkX's node-link JSON, as Moccasin has it: nodes with id, memory
+(cost_ram or out_cost) and cost (cost_cpu or duration), links from what is read to its readers. It writes a sequence,
+in which nodes may come again, whose memory stays within --budget at the least cost found. A share is one of the
+peak of the graph's own order.`,
+		examples: []string{"gradtool plan --buffers live.csv -o plan.csv", "gradtool plan --buffers live.csv --capacity 1048576 -o plan.csv",
+			"gradtool plan --remat-graph net.json --budget 70% -o plan.json"},
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "buffers", Usage: "read buffers from `FILE`, - for standard input"},
 			&cli.StringFlag{Name: "capacity", Usage: "find a plan of at most `BYTES`, in place of the lowest"},
-			&cli.Int64Flag{Name: "effort", Value: offset.DefaultBudget / 1_000_000, DefaultText: fmt.Sprint(offset.DefaultBudget / 1_000_000),
+			&cli.StringFlag{Name: "remat-graph", Usage: "read a graph from `FILE`, - for standard input"},
+			&cli.StringFlag{Name: "budget", Usage: "keep memory within `BYTES|%`"},
+			&cli.Int64Flag{Name: "effort", DefaultText: fmt.Sprintf("%d, %d for graphs", offset.DefaultBudget/million, remat.DefaultMoves/million),
 				Usage: "stop after about `N` million steps of search"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the plan to `FILE` in place of standard output"},
 			reportFlag(),
@@ -35,18 +43,39 @@ most bytes that live at one time: no plan is lower.`,
 	}
 }
 
+// million is the unit of --effort.
+const million = 1_000_000
+
 func runPlan(s *session) error {
-	if s.String("buffers") == "" {
-		return hint(usagef("nothing to plan"), "name a table of buffers with --buffers FILE")
+	buffers, graph := s.String("buffers") != "", s.String("remat-graph") != ""
+	if e := s.Int64("effort"); s.IsSet("effort") && (e < 1 || e > million) {
+		return usagef("--effort %d, want 1 to %d", e, million)
 	}
-	return s.planBuffers()
+	switch {
+	case buffers && graph:
+		return usagef("--buffers and --remat-graph are two different things to do")
+	case buffers && s.IsSet("budget"):
+		return hint(usagef("--budget is for --remat-graph"), "--capacity bounds the arena of --buffers")
+	case graph && s.IsSet("capacity"):
+		return hint(usagef("--capacity is for --buffers"), "--budget bounds the memory of --remat-graph")
+	case buffers:
+		return s.planBuffers()
+	case graph:
+		return s.planRemat()
+	}
+	return hint(usagef("nothing to plan"), "name a table of buffers with --buffers FILE or a graph with --remat-graph FILE")
+}
+
+// effort returns how many steps of search to make.
+func (s *session) effort(otherwise int64) int64 {
+	if s.IsSet("effort") {
+		return s.Int64("effort") * million
+	}
+	return otherwise
 }
 
 // planBuffers assigns offsets to the buffers of a table.
 func (s *session) planBuffers() error {
-	if s.Int64("effort") < 1 {
-		return usagef("--effort %d, want 1 or more", s.Int64("effort"))
-	}
 	var capacity int64
 	if c := s.String("capacity"); c != "" {
 		a, err := size.Parse(c)
@@ -67,7 +96,7 @@ func (s *session) planBuffers() error {
 		return err
 	}
 	begin := time.Now()
-	r, err := offset.Solve(t.Buffers, capacity, s.Int64("effort")*1_000_000)
+	r, err := offset.Solve(t.Buffers, capacity, s.effort(offset.DefaultBudget))
 	if err != nil {
 		return err
 	}
@@ -75,11 +104,7 @@ func (s *session) planBuffers() error {
 	if err := offset.Check(t.Buffers, r.Plan, capacity); err != nil {
 		return fmt.Errorf("the plan is wrong, please report this: %w", err)
 	}
-	out := target{path: s.String("output")}
-	if out.path == "" {
-		out.path = "-"
-	}
-	if err := s.save(out, func(w io.Writer) error { return t.Write(w, r.Offsets) }); err != nil {
+	if err := s.save(s.dataTarget(), func(w io.Writer) error { return t.Write(w, r.Offsets) }); err != nil {
 		return err
 	}
 	gap := 0.0
@@ -94,6 +119,65 @@ func (s *session) planBuffers() error {
 	s.report.set("work", r.Work)
 	s.report.set("optimal", r.Optimal)
 	s.summaryf("%s, bound %d, peak %d, gap %.3f %%, %s (%s)", count(len(t.Buffers), "buffer"), r.Bound, r.Height, gap, size.Duration(took), r.Method)
+	return nil
+}
+
+// dataTarget is where a plan goes.
+func (s *session) dataTarget() target {
+	if o := s.String("output"); o != "" {
+		return target{path: o}
+	}
+	return target{path: "-"}
+}
+
+// planRemat finds what to compute twice.
+func (s *session) planRemat() error {
+	if s.String("budget") == "" {
+		return usagef("--remat-graph needs --budget BYTES|%%")
+	}
+	amount, err := size.Parse(s.String("budget"))
+	if err != nil {
+		return usagef("--budget: %v", err)
+	}
+	var g *remat.Graph
+	err = s.readFile(s.String("remat-graph"), func(r io.Reader) (err error) {
+		g, err = remat.ReadJSON(r)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	own, err := remat.Simulate(g, g.Order)
+	if err != nil {
+		return err
+	}
+	budget := amount.Of(own.Peak)
+	begin := time.Now()
+	p, err := remat.Solve(g, budget, int(s.effort(remat.DefaultMoves)))
+	if err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	if err := remat.Check(g, p, budget); err != nil {
+		return fmt.Errorf("the plan is wrong, please report this: %w", err)
+	}
+	if err := s.save(s.dataTarget(), func(w io.Writer) error { return remat.WriteJSON(w, g, p, budget) }); err != nil {
+		return err
+	}
+	more := 0.0
+	if base := g.BaseCost(); base > 0 {
+		more = 100 * (float64(p.Cost)/float64(base) - 1)
+	}
+	again := len(p.Sequence) - len(g.Names)
+	s.report.set("nodes", len(g.Names))
+	s.report.set("order_peak", own.Peak)
+	s.report.set("budget", budget)
+	s.report.set("peak", p.Peak)
+	s.report.set("cost", p.Cost)
+	s.report.set("cost_increase_percent", more)
+	s.report.set("recomputations", again)
+	s.summaryf("%s, own peak %d, budget %d, peak %d, %s, cost +%.3f %%, %s", count(len(g.Names), "node"), own.Peak, budget, p.Peak,
+		count(again, "recomputation"), more, size.Duration(took))
 	return nil
 }
 
