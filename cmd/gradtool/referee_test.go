@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"gradtool/graph/op"
 	"gradtool/internal/ort"
+	"gradtool/internal/size"
 )
 
 // Referee tests hold gradtool against others: PyTorch's gradients of public cases, and an unmodified
@@ -144,7 +146,7 @@ func TestRefereeModels(t *testing.T) {
 		t.Skip(err)
 	}
 	const tolerance = 1e-3
-	t.Logf("%-20s %13s %9s %9s | %9s %9s %9s", "model", "nodes", "grad", "loss", "ours-ref", "ours-f64", "ref-f64")
+	t.Logf("%-20s %13s %7s %8s %9s | %9s %9s %9s", "model", "nodes", "grad", "memory", "loss", "ours-ref", "ours-f64", "ref-f64")
 	for _, name := range strings.Fields(os.Getenv("GRADTOOL_MODEL_LIST")) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(root, name)
@@ -162,10 +164,7 @@ func TestRefereeModels(t *testing.T) {
 			}
 			train := filepath.Join(t.TempDir(), "train.onnx")
 			start := time.Now()
-			code, _, errs := gradtool(t, "", "grad", "--loss", "softmax-cross-entropy,axis="+axis, filepath.Join(dir, "model.onnx"), "-o", train)
-			if code != 0 {
-				t.Fatal(errs)
-			}
+			errs, memory := gradOf(t, "--loss", "softmax-cross-entropy,axis="+axis, filepath.Join(dir, "model.onnx"), "-o", train)
 			took := time.Since(start)
 			nodes := errs
 			if i := strings.Index(nodes, "nodes,"); i >= 0 {
@@ -212,9 +211,42 @@ func TestRefereeModels(t *testing.T) {
 			if rel > 1e-4 {
 				t.Errorf("loss %g, want %g", loss, want.Loss)
 			}
-			t.Logf("%-20s %13s %9s %9.1e | %9.1e %9.1e %9.1e", name, nodes, took.Round(time.Millisecond), rel, worst[0], worst[1], worst[2])
+			t.Logf("%-20s %13s %7s %8s %9.1e | %9.1e %9.1e %9.1e", name, nodes, took.Round(time.Millisecond), memory, rel, worst[0], worst[1], worst[2])
 		})
 	}
+}
+
+// gradOf runs the verb grad: the program that GRADTOOL_BIN names, whose peak resident memory (mapped pages of the
+// model that were touched included) is returned too, or without one in this process. It returns what went to standard error.
+func gradOf(t *testing.T, args ...string) (stderr, memory string) {
+	t.Helper()
+	args = append([]string{"grad"}, args...)
+	bin := os.Getenv("GRADTOOL_BIN")
+	if bin == "" {
+		code, _, errs := gradtool(t, "", args...)
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		return errs, "-"
+	}
+	report := filepath.Join(t.TempDir(), "report.json")
+	cmd := exec.Command(bin, append(args, "--report", report)...)
+	var b strings.Builder
+	cmd.Stderr = &b
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, b.String())
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		Peak int64 `json:"peak_memory_bytes"`
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), size.Bytes(r.Peak)
 }
 
 func norm(a *op.Array) float64 {

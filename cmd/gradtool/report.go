@@ -74,6 +74,9 @@ func (r *report) write(s *session) error {
 	if path == "" {
 		return nil
 	}
+	if n := peakMemory(); n > 0 {
+		r.set("peak_memory_bytes", n)
+	}
 	return s.writeFile(path, false, r.encode)
 }
 
