@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gradtool/autodiff"
+	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/internal/ort"
 )
@@ -86,6 +87,19 @@ func firstLine(err error) string {
 
 // sampleInRuntime runs a sample, with its gradient if asked for, in ONNX Runtime and in the evaluator.
 func sampleInRuntime(s *session, d *op.Def, sample op.Sample, hide string, gradient bool) (got, want []*op.Array, err error) {
+	m, feed, err := sampleGradient(s, d, sample, hide, gradient)
+	if err != nil {
+		return nil, nil, err
+	}
+	if want, err = (&engine{s: s, name: "interp"}).run(m, feed, 1); err != nil {
+		return nil, nil, err
+	}
+	got, err = (&engine{s: s, name: "ort"}).run(m, feed, 1)
+	return got, want, err
+}
+
+// sampleGradient returns a sample's model, with its gradient if asked for, and its inputs.
+func sampleGradient(s *session, d *op.Def, sample op.Sample, hide string, gradient bool) (*graph.Model, []*op.Array, error) {
 	m, feed, err := op.SampleModel(d, sample, 3, hide)
 	if err != nil {
 		return nil, nil, err
@@ -95,8 +109,7 @@ func sampleInRuntime(s *session, d *op.Def, sample op.Sample, hide string, gradi
 	if err != nil {
 		return nil, nil, err
 	}
-	interpreter, runtime := &engine{s: s, name: "interp"}, &engine{s: s, name: "ort"}
-	forward, err := interpreter.run(m, feed, 1)
+	forward, err := (&engine{s: s, name: "interp"}).run(m, feed, 1)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,11 +129,7 @@ func sampleInRuntime(s *session, d *op.Def, sample op.Sample, hide string, gradi
 			feed = append(feed, ct)
 		}
 	}
-	if want, err = interpreter.run(m, feed, 1); err != nil {
-		return nil, nil, err
-	}
-	got, err = runtime.run(m, feed, 1)
-	return got, want, err
+	return m, feed, nil
 }
 
 // disagreement compares outputs, to a tolerance of the element type relative to the largest element.
