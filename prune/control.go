@@ -5,13 +5,22 @@ import (
 	"gradtool/graph/op"
 )
 
-// control inlines Ifs whose condition is known. What an If decides by trained weights is left to run time.
+// control inlines Ifs whose condition is known and Loops that run once or not at all. What trained weights decide is left
+// to run time.
 func (p *pruner) control() error {
 	n := op.InlineIfsWhere(p.m, p.info, func(n *graph.Node) bool {
 		return p.known(n.In[0]) != nil && p.allow("inline %s", n.Label())
 	})
 	p.stats.Ifs += n
 	if n > 0 {
+		p.reinfer()
+	}
+	loops := 0
+	for _, g := range roots(p.m) {
+		loops += p.loops(g)
+	}
+	p.stats.Loops += loops
+	if loops > 0 {
 		p.reinfer()
 	}
 	return nil

@@ -34,7 +34,7 @@ func shapeRules() []rewrite.Rule {
 		})},
 		{Name: "shape-of-elementwise", Doc: "Shape(f(x)) = Shape(x) for an f that works by element", Root: P("Shape", Any("z")), When: func(m *match) error {
 			n := m.Node("z")
-			if n == nil || op.Of(n).Has(op.Elementwise) == false || m.V("z").Index != 0 || soleOperand(n) == nil {
+			if n == nil || !op.Of(n).Has(op.Elementwise) || m.V("z").Index != 0 || soleOperand(n) == nil {
 				return rewrite.Unlike
 			}
 			return nil
@@ -42,6 +42,14 @@ func shapeRules() []rewrite.Rule {
 			return b.Op("Shape", values(soleOperand(m.Node("z"))), m.Root.Attrs...)
 		})},
 	}
+	rules = append(rules, rewrite.Rule{Name: "shape-of-alike", Doc: "Shape(f(x)) = Shape(x) where the shapes are equal", Root: P("Shape", Any("z")), When: func(m *match) error {
+		if alike(m.Node("z"), m.V("z")) == nil {
+			return rewrite.Unlike
+		}
+		return nil
+	}, Emit: one(func(b *op.Builder, m *match) *graph.Value {
+		return b.Op("Shape", values(alike(m.Node("z"), m.V("z"))), m.Root.Attrs...)
+	})})
 	for _, outer := range []string{"Reshape", "Flatten", "Squeeze", "Unsqueeze"} {
 		for _, inner := range []string{"Reshape", "Flatten", "Squeeze", "Unsqueeze"} {
 			rules = append(rules, viewOfView(outer, inner)...)
@@ -179,6 +187,19 @@ func keepsOrder(m *match) error {
 			return reason("it moves axis %d", a)
 		}
 		last = a
+	}
+	return nil
+}
+
+// alike returns an operand of n that provably has the shape of z and is no constant, nil without one.
+func alike(n *graph.Node, z *graph.Value) *graph.Value {
+	if n == nil || len(n.Subgraphs()) > 0 {
+		return nil
+	}
+	for _, v := range n.In {
+		if v != nil && v.Init == nil && v.Type.IsTensor() && v.Type.Shape.Equal(z.Type.Shape) && (v.Def == nil || !v.Def.Is("Constant")) {
+			return v
+		}
 	}
 	return nil
 }

@@ -104,6 +104,8 @@ var ruleCases = []ruleCase{
 	{"transpose-transpose", "g (float[2,3,4] x) => (float[4,2,3] y) { a = Transpose<perm = [1, 2, 0]>(x) y = Transpose<perm = [1, 2, 0]>(a) }", "y = Transpose <perm: ints = [2, 0, 1]> (x)"},
 	{"transpose-transpose", "g (float[2,3] x) => (float[2,3] y) { a = Transpose(x) b = Transpose(a) y = Abs(b) }", "y = Abs (x)"},
 	{"shape-of-elementwise", "g (float[?,3] x) => (int64[2] y) { a = Exp(x) y = Shape(a) }", "y = Shape (x)"},
+	{"shape-of-alike", "g (float[N,M] x, float[M] z) => (int64[2] y) { a = Add(x, z) b = Softmax(a) y = Shape(b) }", "y = Shape (x)"},
+	{"", "g (float[?,M] x, float[?,M] z) => (int64[2] y) { a = Add(x, z) y = Shape(a) }", ""},
 	{"reshape-reshape", "g (float[4,6] x) => (float[8,3] y) <int64[3] s = {2, 2, 6}, int64[2] r = {8, 3}> { a = Reshape(x, s) y = Reshape(a, r) }", "y = Reshape (x, r)"},
 	{"", "g (float[2,3,4] x) => (float[6,2,2] y) <int64[2] s = {6, 4}, int64[3] r = {0, 2, 2}> { a = Reshape(x, s) y = Reshape(a, r) }", ""},
 	{"reshape-flatten", "g (float[4,2,3] x) => (float[8,3] y) <int64[2] r = {8, 3}> { a = Flatten(x) y = Reshape(a, r) }", "y = Reshape (x, r)"},

@@ -23,13 +23,14 @@ func pruneVerb() verb {
 		about: `
 Removes nodes, initializers and functions that nothing reads, folds constants, merges equal nodes, applies
 algebraic identities, writes shapes that are known as constants, and inlines Ifs and Loops that are decided.
-Results keep every bit, but for zeros in gradients, where a missing cotangent adds and multiplies as such.
-Inputs and outputs keep their names, order and types; --keep drops outputs.
+Results keep every bit, but in gradients for zeros: a constant zero there is a missing cotangent, which adds
+nothing and makes a product vanish. Inputs and outputs keep their names, order and types; --keep drops
+outputs. Nodes are counted without constants.
 
 Float initializers are taken for weights that training changes, so they are no constants unless --frozen
 names them. Constants do not make the file grow by more than 4 KiB per folded node and 1 MiB in all: large
 tensors of one repeated element stay ConstantOfShape or Expand. A model in which nothing can be simplified
-is written unchanged, one whose operators gradtool cannot bring into their newest form loses only what
+is written unchanged; one whose operators gradtool cannot bring into their newest form loses only what
 nothing reads.`,
 		examples: []string{
 			"gradtool prune model.onnx -o small.onnx",
@@ -105,7 +106,7 @@ func (p *pruner) read() error {
 	if err := inspect(p.m); err != nil {
 		return err
 	}
-	p.before = len(p.m.Graph.Nodes)
+	p.before = computing(p.m)
 	dims, err := p.dims()
 	if err != nil {
 		return err
@@ -207,7 +208,7 @@ func computing(m *graph.Model) int {
 
 // tell says what was done.
 func (p *pruner) tell() {
-	after := len(p.m.Graph.Nodes)
+	after := computing(p.m)
 	what := p.stats.String()
 	if p.dropped > 0 {
 		if what != "" {

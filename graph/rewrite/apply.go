@@ -202,6 +202,7 @@ func (d *driver) rewrite(r *Rule, n *graph.Node) (bool, error) {
 		}
 	}
 	taken := map[*graph.Value]*graph.Value{}
+	named := false
 	around := slices.Clone(n.In)
 	for i, y := range n.Out {
 		if y == nil || y.NumUses() == 0 {
@@ -216,6 +217,9 @@ func (d *driver) rewrite(r *Rule, n *graph.Node) (bool, error) {
 		case fresh(z) && taken[z] == nil && !slices.Contains(n.Out, z):
 			y.TakeOver(z)
 			taken[z] = y
+			if !named && n.Name != "" { // which goes
+				y.Def.Name, named = n.Name, true
+			}
 		case !y.IsOutput():
 			y.ReplaceUses(z)
 		case canTake(y, z) && z.Def != n:
