@@ -190,7 +190,7 @@ func contribAliasDefs() []Def {
 	return []Def{
 		{Name: "Trilu", Decompose: aliasOf("Trilu"), Samples: []Sample{{In: []Arg{F(3, 3)}, Attrs: attrs(i("upper", 0))}}},
 		{Name: "GatherND", Decompose: aliasOf("GatherND"), Samples: []Sample{{In: []Arg{F(2, 3), TV(graph.Int64, []int{2, 1}, 1, 0)}}}},
-		{Name: "Range", Samples: []Sample{{In: []Arg{IS(1), IS(7), IS(2)}}, {Name: "step 1", In: []Arg{IS(1), IS(4)}},
+		{Name: "Range", Facts: DataDependent, Samples: []Sample{{In: []Arg{IS(1), IS(7), IS(2)}}, {Name: "step 1", In: []Arg{IS(1), IS(4)}},
 			{Name: "floats", In: []Arg{FV([]int{}, 0.5), FV([]int{}, 4.2), FV([]int{}, 1.5)}}},
 			Decompose: pointwise(func(b *Builder, n *graph.Node, x *graph.Value) *graph.Value {
 				step := n.Operand(2)
