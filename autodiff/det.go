@@ -5,7 +5,7 @@ import "gradtool/graph"
 func detRules() []Rule { return []Rule{{Name: "Det", Kind: HasVJP, VJP: detVJP}} }
 
 // detVJP is the rule of y = det(x): x gets g times the cofactors, the determinants of the minors with alternating
-// signs. Unlike g y x^-T, that holds for singular matrices too.
+// signs. ErrUnlike g y x^-T, that holds for singular matrices too.
 func detVJP(c *Ctx) []*graph.Value {
 	x := c.X(0)
 	if n, ok := dimAt(x, -1).Int(); ok && n == 1 {

@@ -53,7 +53,7 @@ var (
 func keepsShape(m *match) error {
 	x, y := m.V("x"), m.Out(0)
 	if y == nil {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	if x.Type.Shape.Equal(y.Type.Shape) {
 		return nil
@@ -86,9 +86,9 @@ func isSplat(name, what string, is func(a *op.Array) bool) func(m *match) error 
 		a := splat(m.Known, m.V(name))
 		switch {
 		case a == nil:
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		case !is(a):
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		}
 		return nil
 	}

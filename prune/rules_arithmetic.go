@@ -71,7 +71,7 @@ func integers(m *match) error {
 // signed leaves out unsigned integers, for which Neg is not defined anyway.
 func signed(m *match) error {
 	if t := m.V("y").Type.Elem; !t.IsFloat() && !t.IsSigned() {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func smallFloat(m *match) error {
 	c := m.Const("c")
 	switch {
 	case !c.IsFloat() || !c.Elem.IsDifferentiable():
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	case c.Len() > 16:
 		return errors.New("the constant is large")
 	}

@@ -33,13 +33,13 @@ func castRules() []rewrite.Rule {
 	return []rewrite.Rule{
 		{Name: "cast-same", Doc: "Cast(x) to x's own type = x", Benefit: 2, Root: P("Cast", Any("x")), When: func(m *match) error {
 			if t := m.V("x").Type.Elem; t == graph.Undefined || int64(t) != m.Root.Int("to", 0) {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return nil
 		}, Emit: x},
 		{Name: "cast-like-same", Doc: "CastLike(x, y) of y's type = x", Benefit: 2, Root: P("CastLike", Any("x"), Any("y")), When: func(m *match) error {
 			if t := m.V("x").Type.Elem; t == graph.Undefined || t != m.V("y").Type.Elem {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return nil
 		}, Emit: x},

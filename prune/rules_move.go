@@ -20,21 +20,21 @@ func moveRules() []rewrite.Rule {
 		{Name: "pad-none", Doc: "Pad(x) by nothing = x", Benefit: 2, Root: P("Pad", Any("x"), Any("pads")).More(), When: func(m *match) error {
 			pads, err := ints(m, m.V("pads"))
 			if err != nil || slices.ContainsFunc(pads, func(p int64) bool { return p != 0 }) {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return nil
 		}, Emit: x},
 		{Name: "tile-once", Doc: "Tile(x) once = x", Benefit: 2, Root: P("Tile", Any("x"), Any("repeats")), When: func(m *match) error {
 			r, err := ints(m, m.V("repeats"))
 			if err != nil || slices.ContainsFunc(r, func(n int64) bool { return n != 1 }) {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return nil
 		}, Emit: x},
 		{Name: "concat-one", Doc: "Concat(x) = x", Benefit: 2, Root: P("Concat", Any("x")), Emit: x},
 		{Name: "concat-empty", Doc: "Concat(x, []) = Concat(x), for pieces without elements", Benefit: 2, Root: P("Concat").More(), When: func(m *match) error {
 			if len(withElements(m.Root)) == len(m.Root.In) {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return nil
 		}, Emit: one(func(b *op.Builder, m *match) *graph.Value {
@@ -46,7 +46,7 @@ func moveRules() []rewrite.Rule {
 		})},
 		{Name: "concat-concat", Doc: "Concat(Concat(x, y), z) = Concat(x, y, z) along one axis", Root: P("Concat").More(), When: func(m *match) error {
 			if innerConcat(m.Root) < 0 {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return nil
 		}, Emit: one(func(b *op.Builder, m *match) *graph.Value {
@@ -58,13 +58,13 @@ func moveRules() []rewrite.Rule {
 			axis, ok := axisOf(m.Root, m.V("x").Type.Shape)
 			axis2, ok2 := axisOf(s, m.V("x").Type.Shape)
 			if !ok || !ok2 || axis != axis2 || !slices.Equal(m.Root.In, s.Out) {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return nil
 		}, Emit: x},
 		{Name: "split-one", Doc: "Split(x) into one = x", Benefit: 2, Root: P("Split", Any("x")).More(), When: func(m *match) error {
 			if len(m.Root.Out) != 1 {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return sameShape(m)
 		}, Emit: x},
@@ -90,7 +90,7 @@ func forward(m *match) error {
 		return err
 	}
 	if slices.ContainsFunc(steps, func(s int64) bool { return s != 1 }) {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	return nil
 }

@@ -28,11 +28,11 @@ func reduceRules() []rewrite.Rule {
 // noAxes holds where the attribute noop_with_empty_axes and an empty or omitted list of axes leave x as it is.
 func noAxes(m *match) error {
 	if m.Root.Int("noop_with_empty_axes", 0) == 0 {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	axes, err := ints(m, m.V("axes"))
 	if err != nil || len(axes) > 0 {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	return nil
 }
@@ -63,11 +63,11 @@ func reducedAxes(m *match) ([]int, bool) {
 func onesOnly(m *match) error {
 	axes, ok := reducedAxes(m)
 	if !ok {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	for _, a := range axes {
 		if n, ok := m.V("x").Type.Shape[a].Int(); !ok || n != 1 {
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		}
 	}
 	return nil

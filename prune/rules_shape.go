@@ -35,7 +35,7 @@ func shapeRules() []rewrite.Rule {
 		{Name: "shape-of-elementwise", Doc: "Shape(f(x)) = Shape(x) for an f that works by element", Root: P("Shape", Any("z")), When: func(m *match) error {
 			n := m.Node("z")
 			if n == nil || !op.Of(n).Has(op.Elementwise) || m.V("z").Index != 0 || soleOperand(n) == nil {
-				return rewrite.Unlike
+				return rewrite.ErrUnlike
 			}
 			return nil
 		}, Emit: one(func(b *op.Builder, m *match) *graph.Value {
@@ -44,7 +44,7 @@ func shapeRules() []rewrite.Rule {
 	}
 	rules = append(rules, rewrite.Rule{Name: "shape-of-alike", Doc: "Shape(f(x)) = Shape(x) where the shapes are equal", Root: P("Shape", Any("z")), When: func(m *match) error {
 		if alike(m.Node("z"), m.V("z")) == nil {
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		}
 		return nil
 	}, Emit: one(func(b *op.Builder, m *match) *graph.Value {
@@ -120,7 +120,7 @@ func target(s graph.Shape) []int64 {
 func sameShape(m *match) error {
 	y := m.Out(0)
 	if y == nil {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	if !m.V("x").Type.Shape.Equal(y.Type.Shape) {
 		return errShape

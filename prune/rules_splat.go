@@ -37,7 +37,7 @@ func splatRules() []rewrite.Rule {
 // root's shape can be said.
 func filledOperands(m *match) error {
 	if len(m.Root.Out) != 1 || len(m.Root.In) == 0 {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	symbolic := false
 	for _, v := range m.Root.In {
@@ -45,12 +45,12 @@ func filledOperands(m *match) error {
 			continue
 		}
 		if splat(m.Known, v) == nil {
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		}
 		symbolic = symbolic || filler(v)
 	}
 	if !symbolic {
-		return rewrite.Unlike // folding does it
+		return rewrite.ErrUnlike // folding does it
 	}
 	if shapeSource(m) == nil {
 		return errShape
@@ -82,7 +82,7 @@ func fillByOperands(b *op.Builder, m *match) []*graph.Value {
 func filledSource(m *match) error {
 	n := m.Root
 	if len(n.Out) != 1 || len(n.In) == 0 || n.In[0] == nil {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	data := n.In[:1]
 	if n.Is("Concat") {
@@ -92,16 +92,16 @@ func filledSource(m *match) error {
 	symbolic := false
 	for _, v := range data {
 		if v == nil {
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		}
 		a := splat(m.Known, v)
 		if first == nil || a == nil || !sameBits(a, first) {
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		}
 		symbolic = symbolic || filler(v)
 	}
 	if !symbolic {
-		return rewrite.Unlike
+		return rewrite.ErrUnlike
 	}
 	if shapeSource(m) == nil {
 		return errShape
@@ -170,7 +170,7 @@ func large(name string) func(m *match) error {
 	return func(m *match) error {
 		v := m.V(name)
 		if !filler(v) || v.NumUses() != 1 || splat(m.Known, v) == nil {
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		}
 		return nil
 	}

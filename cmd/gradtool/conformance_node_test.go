@@ -126,7 +126,7 @@ func checkCase(m *graph.Model, data string, constants bool) (skip string, err er
 		return "", err
 	}
 	if constants {
-		inputs, feed = bindIntegers(m, inputs, feed)
+		_, feed = bindIntegers(m, inputs, feed)
 	}
 	info, err := prepare(m, nil)
 	if err != nil {

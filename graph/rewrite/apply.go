@@ -138,12 +138,12 @@ func (d *driver) try(n *graph.Node) (bool, error) {
 	return false, nil
 }
 
-// misfit returns why the entry's rule does not fit n, Unlike if it is not about n at all, nil if it fits; d.match is then
+// misfit returns why the entry's rule does not fit n, ErrUnlike if it is not about n at all, nil if it fits; d.match is then
 // where.
 func (d *driver) misfit(e entry, n *graph.Node) error {
 	m := &d.match
 	if !m.node(e.pattern, n) {
-		return Unlike
+		return ErrUnlike
 	}
 	if e.rule.When != nil {
 		if err := e.rule.When(m); err != nil {
@@ -331,7 +331,7 @@ func (d *driver) explain() {
 	for n := range d.g.AllNodes() {
 		last := (*Rule)(nil)
 		for _, e := range d.set.index[op.KeyOf(n)] {
-			if err := d.misfit(e, n); err != nil && err != Unlike && e.rule != last {
+			if err := d.misfit(e, n); err != nil && err != ErrUnlike && e.rule != last {
 				d.result.Misses = append(d.result.Misses, Miss{e.rule, n, err.Error()})
 				last = e.rule
 			}

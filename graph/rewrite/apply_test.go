@@ -54,7 +54,7 @@ var twice = rewrite.Rule{
 		c := m.Const("c")
 		switch {
 		case c.Len() != 1 || c.Rank() != 0:
-			return rewrite.Unlike
+			return rewrite.ErrUnlike
 		case c.Float(0) != 2:
 			return errors.New("the factor is not 2")
 		}

@@ -34,9 +34,9 @@ func (e Effect) String() string {
 	return ""
 }
 
-// Unlike is what a condition returns where the pattern matched something that the rule is not about. Other errors are near
-// misses, which [Options.Explain] collects.
-var Unlike = errors.New("not what the rule is about")
+// ErrUnlike is what a condition returns where the pattern matched something that the rule is not about. Other errors are
+// near misses, which [Options.Explain] collects.
+var ErrUnlike = errors.New("not what the rule is about")
 
 // Rule is an entry of a table of rules.
 type Rule struct {

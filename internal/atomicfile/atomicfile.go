@@ -98,7 +98,7 @@ func resolve(path string) (target string, info fs.FileInfo, err error) {
 	return "", nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("too many symbolic links")}
 }
 
-// temporary creates a file beside target. Unlike os.CreateTemp it leaves the
+// temporary creates a file beside target. ErrUnlike os.CreateTemp it leaves the
 // permissions to the umask.
 func temporary(target string) (*os.File, error) {
 	dir, base := filepath.Split(target)

@@ -306,19 +306,6 @@ func (t *timeline) overBelow(k int32, budget int64) int64 {
 	return t.overBelow(2*k, budget) + t.overBelow(2*k+1, budget)
 }
 
-// highest returns the first slot with the most memory in use.
-func (t *timeline) highest() int32 {
-	k := int32(1)
-	for k < t.slots {
-		if t.peak[2*k] >= t.peak[2*k+1] {
-			k = 2 * k
-		} else {
-			k = 2*k + 1
-		}
-	}
-	return k - t.slots
-}
-
 // above returns a slot whose memory is above budget, one of those chosen by coin, -1 if there is none.
 func (t *timeline) above(budget int64, coin func() bool) int32 {
 	if t.peak[1] <= budget {

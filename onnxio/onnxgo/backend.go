@@ -86,7 +86,7 @@ func (b *Backend) NewWeightedEdge(from, to gonum.Node, weight float64) gonum.Wei
 	return simple.WeightedEdge{F: from, T: to, W: weight}
 }
 
-// SetWeightedEdge records e. Unlike in gonum's own graphs, edges between the same two nodes are kept
+// SetWeightedEdge records e. ErrUnlike in gonum's own graphs, edges between the same two nodes are kept
 // apart, so an operand that is read twice is there twice.
 func (b *Backend) SetWeightedEdge(e gonum.WeightedEdge) { b.edges = append(b.edges, e) }
 
