@@ -119,12 +119,30 @@ func identifier(rule string) string {
 func require(m *graph.Model) {
 	const least = 8
 	if m.IRVersion < least {
+		if m.IRVersion < 4 {
+			unlist(m)
+		}
 		m.Meta.Set(metaIR, strconv.FormatInt(m.IRVersion, 10))
 		m.IRVersion = least
 	}
 	if m.Opset(Domain) == 0 {
 		m.SetOpset(Domain, 1)
 	}
+}
+
+// unlist takes initializers out of the inputs.
+func unlist(m *graph.Model) {
+	var gone []listed
+	for i, v := range m.Graph.Inputs {
+		if v.Init != nil {
+			gone = append(gone, listed{v.Name, i})
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	m.Graph.Inputs = slices.DeleteFunc(m.Graph.Inputs, func(v *graph.Value) bool { return v.Init != nil })
+	m.Meta.Set(metaInputs, encode(gone))
 }
 
 // use is a constant that is now inside the body of a call in a graph.

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -56,10 +57,26 @@ func Inline(m *graph.Model) (int, error) {
 	if ir, err := strconv.ParseInt(m.Meta.Get(metaIR), 10, 64); err == nil {
 		if ir > 0 && ir < m.IRVersion && len(m.Functions) == 0 {
 			m.IRVersion = ir
+			relist(m)
 		}
 		m.Meta.Delete(metaIR)
+		m.Meta.Delete(metaInputs)
 	}
 	return calls, nil
+}
+
+// relist puts initializers back among the inputs.
+func relist(m *graph.Model) {
+	var list []listed
+	if json.Unmarshal([]byte(m.Meta.Get(metaInputs)), &list) != nil {
+		return
+	}
+	for _, l := range list {
+		at := slices.IndexFunc(m.Graph.Inits, func(v *graph.Value) bool { return v.Name == l.Name && !v.IsInput() })
+		if at >= 0 && l.At >= 0 && l.At <= len(m.Graph.Inputs) {
+			m.Graph.Inputs = slices.Insert(m.Graph.Inputs, l.At, m.Graph.Inits[at])
+		}
+	}
 }
 
 // restorer puts nodes back into one graph.

@@ -21,7 +21,17 @@ const (
 )
 
 // Metadata of the model, for Inline to restore what the functions required.
-const metaIR = "gradtool.cluster.ir" // the IR version before
+const (
+	metaIR     = "gradtool.cluster.ir"     // the IR version before
+	metaInputs = "gradtool.cluster.inputs" // initializers that were listed as inputs, see listed
+)
+
+// listed is an initializer that was the input of that place too. Below IR version 4 all are, and are constants nevertheless; from
+// then on an initializer among the inputs is a default, which runtimes cannot fold.
+type listed struct {
+	Name string `json:"n"`
+	At   int    `json:"i"`
+}
 
 // record is what a call knows of a node of its function's body, by position. In bodies nodes have no names and metadata
 // that mean anything: equal clusters share one body.
