@@ -159,6 +159,11 @@ func TestHigherOrderStaysFinite(t *testing.T) {
 		{"masked root", func(b *op.Builder, x *graph.Value) *graph.Value {
 			return b.Where(b.Binary("Equal", x, b.Like(x, 0)), b.Like(x, 0), b.Mul(x, b.Unary("Sqrt", x)))
 		}, []float64{0, 4}, []float64{0, 0.375}},
+		{"masked exponential at the least square", func(b *op.Builder, x *graph.Value) *graph.Value { // its cotangent is 0, the slope of which is not
+			y := b.Where(b.Binary("Greater", x, b.Like(x, -10)), b.Unary("Exp", x), x)
+			d := b.Sub(y, b.Like(x, 1))
+			return b.Mul(d, d)
+		}, []float64{0}, []float64{2}},
 		{"power zero", func(b *op.Builder, x *graph.Value) *graph.Value {
 			return b.Op("Pow", []*graph.Value{x, b.Const(graph.Floats(nil, 0, 2))})
 		}, []float64{0, 0}, []float64{0, 2}},

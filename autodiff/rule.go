@@ -79,6 +79,7 @@ func table() map[op.Key]*Rule {
 				t[k] = r
 			}
 		}
+		guardMasked(t)
 		addForward(t)
 		theTable.rules = t
 	})

@@ -224,7 +224,7 @@ func topKJVP(c *Ctx, _ *Rule) []*graph.Value {
 // statistics y is linear in x - mean too, and the tangent of x with no mean and bias gives the other part. For those of the batch the
 // Jacobian with respect to x is symmetric: the scale is the same all over what a channel's statistics are taken of.
 func batchNormJVP(c *Ctx, r *Rule) []*graph.Value {
-	if c.wants(1) || c.wants(2) {
+	if training := c.Node.Int("training_mode", 0) != 0; c.wants(1) || c.wants(2) || !training && (c.T(3) != nil || c.T(4) != nil) {
 		return c.fallBack(r)
 	}
 	x, scale, mean, variance := c.X(0), c.X(1), c.X(3), c.X(4)
