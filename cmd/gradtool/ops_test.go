@@ -3,8 +3,12 @@ package main
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
+	"slices"
 	"testing"
+
+	"gradtool/autodiff"
 )
 
 var update = flag.Bool("update", false, "rewrite generated documents")
@@ -28,5 +32,24 @@ func TestOpsDocument(t *testing.T) {
 	}
 	if !bytes.Equal(have, b.Bytes()) {
 		t.Errorf("%s is stale: go test ./cmd/gradtool -run TestOpsDocument -update", path)
+	}
+}
+
+// TestCompared holds that the operators of compared.txt exist here, and have a derivative.
+func TestCompared(t *testing.T) {
+	have := map[string]bool{}
+	for _, r := range opRows() {
+		if r.kind == autodiff.HasVJP || r.kind == autodiff.Decomposed {
+			have[r.Name] = true
+		}
+	}
+	theirs := comparedOps("onnxruntime")
+	if len(theirs) < 60 {
+		t.Errorf("%d operators read", len(theirs))
+	}
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		if !have[name] {
+			t.Errorf("%s has no derivative", name)
+		}
 	}
 }
