@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,7 +21,7 @@ import (
 
 func checkVerb() verb {
 	return verb{
-		name: "check", group: groupRun, args: "[MODEL|DIR|-]", maxArgs: 1,
+		name: "check", group: groupRun, args: "[MODEL|DIR|-] [MODEL]", maxArgs: 2,
 		summary: "compare a model's gradient with finite differences, or with expected values",
 		about: `
 A plain model is checked against itself: its gradient along a random direction of each parameter and input is
@@ -30,15 +31,19 @@ A folder (or --data) in the layout of the standard's tests, model.onnx and test_
 output_K.pb, is checked against the outputs there and, where it has cotangent_K.pb and grad_K.pb, against those
 gradients; with tangent_K.pb also against jvp_K.pb, the derivatives of outputs along the tangents, and hvp_K.pb, those
 of the gradients. The names of the tensors in the files say which values they are about.
+With --equiv two models are compared that should compute the same: both run in double precision on random
+inputs, zeros of either sign, infinities, NaN, denormal numbers, and empty tensors where dimensions are symbolic.
 Ends with exit code 3 if something differs.`,
 		examples: []string{
 			"gradtool check model.onnx --dim N=2",
+			"gradtool check --equiv model.onnx pruned.onnx",
 			"gradtool check --loss mse --wrt 'fc1.*' model.onnx --random 7 --dim N=2",
 			"gradtool check test_softmax_example",
 			"gradtool check model.onnx --data test_data_set_0 --engine ort",
 		},
 		flags: slices.Concat(gradFlags(), feedFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "data", Usage: "compare with the values in `DIR`: input_K.pb, output_K.pb, cotangent_K.pb, grad_K.pb, tangent_K.pb, jvp_K.pb, hvp_K.pb"},
+			&cli.BoolFlag{Name: "equiv", Usage: "compare what two models compute"},
 			&cli.BoolFlag{Name: "symbolic", Usage: "make every dimension of the inputs symbolic first"},
 			&cli.Float64Flag{Name: "rtol", DefaultText: "1e-3, 1e-9 for float64, 1e-5 for finite differences", Usage: "relative tolerance `R`"},
 			&cli.Float64Flag{Name: "atol", DefaultText: "1e-4, 1e-9 for float64, rounding errors for finite differences", Usage: "absolute tolerance `A`"},
@@ -49,6 +54,17 @@ Ends with exit code 3 if something differs.`,
 }
 
 func runCheck(s *session) error {
+	if s.Bool("equiv") {
+		m, closers, err := s.openPair()
+		defer closeAll(closers)
+		if err != nil {
+			return err
+		}
+		return s.checkEquiv(m[0], m[1])
+	}
+	if s.NArg() > 1 {
+		return usagef("check takes one argument, got %d: %s; two models are compared with --equiv", s.NArg(), strings.Join(s.Args().Slice(), " "))
+	}
 	path, err := s.inputPath()
 	if err != nil {
 		return err

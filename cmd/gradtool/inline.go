@@ -7,6 +7,7 @@ import (
 
 	"gradtool/fuse"
 	"gradtool/graph"
+	"gradtool/graph/op"
 	"gradtool/graph/pass"
 )
 
@@ -85,4 +86,12 @@ func runInline(s *session) error {
 	s.report.set("clusters", clusters)
 	s.report.set("functions", functions-len(m.Functions))
 	return nil
+}
+
+// flatten undoes fuse, then inlines all functions.
+func flatten(m *graph.Model) error {
+	if _, err := fuse.Inline(m); err != nil {
+		return err
+	}
+	return op.Inline(m, nil)
 }

@@ -44,6 +44,7 @@ func verbs() []verb {
 		inlineVerb(),
 		infoVerb(),
 		showVerb(),
+		diffVerb(),
 		vizVerb(),
 		opsVerb(),
 		passesVerb(),
@@ -245,7 +246,7 @@ exit codes:
   0  done
   1  failed: an operator without derivative, a full disk, ...
   2  the command line is wrong
-  3  check found differences
+  3  check or diff found differences
   4  the input is not a valid model
   130  interrupted
 
