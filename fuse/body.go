@@ -21,7 +21,6 @@ type body struct {
 	number  map[*graph.Value]string  // names of values in the body
 	key     string                   // equal for equal bodies
 	hash    string                   // of the key, eight hexadecimal digits
-	used    map[string]*graph.Opset  // domains, by name
 	opsets  []graph.Opset            // what the body imports, in order of first use
 	member  map[*graph.Node]struct{} // the nodes as a set
 }

@@ -51,9 +51,6 @@ func newPartition(g *graph.Graph) *partition {
 // readers returns the groups other than q that read what q computes, in order.
 func (p *partition) readers(q *group) []*group { return p.around(q, p.succ) }
 
-// sources returns the groups other than q that compute what q reads, in order.
-func (p *partition) sources(q *group) []*group { return p.around(q, p.pred) }
-
 func (p *partition) around(q *group, next map[*graph.Node][]*graph.Node) []*group {
 	var out []*group
 	seen := map[*group]bool{q: true}

@@ -179,12 +179,6 @@ func softmax() *rewrite.Pattern {
 	return rewrite.P("Div", e(), rewrite.P("ReduceSum", e()).More().As("sum"))
 }
 
-// rope is the rotation of halves: x cos + rotated(x) sin.
-func rope() *rewrite.Pattern {
-	return plus(times(rewrite.Any("x"), rewrite.Any("cos")),
-		times(rewrite.P("Concat", rewrite.P("Neg", rewrite.Any("second")), rewrite.Any("first")), rewrite.Any("sin")))
-}
-
 var errConstant = errors.New("a constant has another value")
 
 // constants checks that captured scalars have the given values, up to the rounding of their type.
