@@ -21,6 +21,7 @@ type body struct {
 	number  map[*graph.Value]string  // names of values in the body
 	key     string                   // equal for equal bodies
 	hash    string                   // of the key, eight hexadecimal digits
+	fn      *graph.Function          // the body as that of a function, without name
 	opsets  []graph.Opset            // what the body imports, in order of first use
 	member  map[*graph.Node]struct{} // the nodes as a set
 }
@@ -52,7 +53,10 @@ func newBody(f *facts, nodes []*graph.Node) *body {
 		}
 	}
 	b.values(f)
-	if !b.makeKey() {
+	b.imports()
+	b.fn = b.function(f.m)
+	var ok bool
+	if b.key, b.hash, ok = keyOf(b.fn); !ok {
 		return nil
 	}
 	return b
@@ -106,65 +110,53 @@ func (b *body) values(f *facts) {
 	}
 }
 
-// makeKey sets key, hash and opsets.
-func (b *body) makeKey() bool {
-	var s strings.Builder
-	use := func(n *graph.Node) {
-		for _, o := range b.opsets {
-			if graph.StdDomain(o.Domain) == graph.StdDomain(n.Domain) {
-				return
-			}
-		}
-		b.opsets = append(b.opsets, graph.Opset{Domain: n.Domain, Version: n.Opset()})
-	}
-	for _, v := range b.consts {
-		if v.Init != nil {
-			k, ok := rewrite.TensorKey(v.Init)
-			if !ok {
-				return false
-			}
-			s.WriteString("init " + k + "\n")
-			continue
-		}
-		k, ok := rewrite.Key(v.Def, func(*graph.Value) string { return "" })
-		if !ok {
-			return false
-		}
-		s.WriteString("node " + k + "\n")
-	}
+// imports notes the domains that the nodes use.
+func (b *body) imports() {
 	for _, n := range b.nodes {
-		use(n)
-		k, ok := rewrite.Key(n, func(v *graph.Value) string { return b.number[v] })
+		if !slices.ContainsFunc(b.opsets, func(o graph.Opset) bool { return graph.StdDomain(o.Domain) == graph.StdDomain(n.Domain) }) {
+			b.opsets = append(b.opsets, graph.Opset{Domain: n.Domain, Version: n.Opset()})
+		}
+	}
+}
+
+// keyOf returns a text that two functions share exactly if their bodies are written the same, value names included, and the hash
+// of it that the names of functions end in. It has no answer where a constant's data cannot be read.
+func keyOf(f *graph.Function) (key, hash string, ok bool) {
+	var s strings.Builder
+	name := func(v *graph.Value) string { return v.Name }
+	for _, n := range f.Body.Nodes {
+		k, ok := rewrite.Key(n, name)
 		if !ok {
-			return false
+			return "", "", false
 		}
 		s.WriteString(k)
 		fmt.Fprintf(&s, "/%d", len(n.In)) // omitted operands at the end are kept
 		for _, v := range n.Out {
-			s.WriteString(">" + b.number[v])
+			s.WriteByte('>')
+			if v != nil {
+				s.WriteString(v.Name)
+			}
 		}
 		for _, a := range n.Attrs {
 			s.WriteString("," + a.Name) // so is the order of attributes
 		}
 		s.WriteByte('\n')
 	}
-	for _, v := range b.outputs {
-		s.WriteString("out " + b.number[v] + "\n")
+	for _, v := range f.Body.Outputs {
+		s.WriteString("out " + v.Name + "\n")
 	}
-	for _, o := range b.opsets {
+	for _, o := range f.Opsets {
 		fmt.Fprintf(&s, "opset %s %d\n", graph.StdDomain(o.Domain), o.Version)
 	}
-	b.key = s.String()
 	h := fnv.New32a()
-	h.Write([]byte(b.key))
-	b.hash = fmt.Sprintf("%08x", h.Sum32())
-	return true
+	h.Write([]byte(s.String()))
+	return s.String(), fmt.Sprintf("%08x", h.Sum32()), true
 }
 
-// function returns a function with this body.
-func (b *body) function(m *graph.Model, name string) *graph.Function {
-	f := &graph.Function{Domain: Domain, Name: name}
-	g := m.NewGraph(name)
+// function returns a function with this body, which has no name yet.
+func (b *body) function(m *graph.Model) *graph.Function {
+	f := &graph.Function{Domain: Domain}
+	g := m.NewGraph("")
 	g.Func, f.Body = f, g
 	values := map[*graph.Value]*graph.Value{}
 	for _, v := range b.inputs {

@@ -34,8 +34,8 @@ func (e *emitter) call(g *graph.Graph, c *Cluster) *graph.Node {
 			name = identifier(c.Rule) + "_" + b.hash + "_" + strconv.Itoa(k)
 		}
 		e.names[name] = true
-		f = b.function(e.m, name)
-		f.Doc = c.Doc
+		f = b.fn
+		f.Name, f.Body.Name, f.Doc = name, name, c.Doc
 		e.shared[c.Rule+"\x00"+b.key] = f
 		e.m.Functions = append(e.m.Functions, f)
 	}

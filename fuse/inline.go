@@ -5,21 +5,29 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gradtool/graph"
+	"gradtool/graph/op"
 	"gradtool/graph/rewrite"
 )
 
 // Inline puts the nodes of clusters back in the place of their calls, with the names, metadata and constants that they had,
 // and returns how many calls it found. The functions, and what the model had to import for them, go. Functions of
-// the domain "gradtool" that calls tell nothing about are left to [op.Inline].
+// the domain "gradtool" that calls tell nothing about are left to [op.Inline]; clusters whose functions were edited since lose the
+// names of their nodes.
 func Inline(m *graph.Model) (int, error) {
 	calls := 0
+	edited := map[*graph.Function]bool{}
 	for g := range m.Graph.Graphs() {
 		var r *restorer
 		for _, n := range slices.Clone(g.Nodes) {
 			f := m.Function(n.Domain, n.Op, n.Overload)
 			if f == nil || f.Domain != Domain || n.Meta.Get(MetaNodes) == "" {
+				continue
+			}
+			if _, hash, ok := keyOf(f); !ok || !strings.Contains(f.Name, "_"+hash) {
+				edited[f] = true
 				continue
 			}
 			if r == nil {
@@ -29,6 +37,16 @@ func Inline(m *graph.Model) (int, error) {
 				return calls, fmt.Errorf("node %s: %w", n.Label(), err)
 			}
 			calls++
+		}
+	}
+	if len(edited) > 0 {
+		for n := range m.Graph.AllNodes() {
+			if edited[m.Function(n.Domain, n.Op, n.Overload)] {
+				calls++
+			}
+		}
+		if err := op.Inline(m, func(f *graph.Function) bool { return !edited[f] }); err != nil {
+			return calls, err
 		}
 	}
 	if calls == 0 {

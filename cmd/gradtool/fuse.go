@@ -25,15 +25,24 @@ may run it instead. Equal clusters share one function, whose name ends in a hash
 the backward part name the forward ones they belong to. "gradtool inline" restores the graph; for runtimes
 without functions, --emit flat only says in each node's metadata which cluster it is of.
 
+With --for ort standard operators take the place of what spells them out instead, where the model's opset (or
+that of --opset) has them: Gemm, LayerNormalization, Gelu, Softmax, RMSNormalization. Results may differ in
+rounding. --frozen names weights that nobody trains: batch normalizations disappear in the convolutions in
+front of them.
+
 What pays is decided by a model of the memory traffic in which --dim gives symbolic dimensions sizes (8
 without); --explain says what stays apart, and why.`,
 		examples: []string{
 			"gradtool fuse model.onnx -o fused.onnx",
 			"gradtool grad --loss mse model.onnx | gradtool prune | gradtool fuse > train.onnx",
 			"gradtool fuse --explain --dim N=32 model.onnx -o fused.onnx",
+			"gradtool fuse --for ort --frozen '*' model.onnx -o fast.onnx",
 		},
 		flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "emit", Value: "functions", DefaultText: "functions", Usage: "what becomes of clusters: calls of functions, or nodes with metadata: `functions|flat`"},
+			&cli.StringFlag{Name: "for", Usage: "write no clusters, but the fused operators that a runtime has kernels for: `ort`"},
+			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
+			&cli.Int64Flag{Name: "opset", Usage: "with --for: write the model at ai.onnx opset `N` (default: the model's own)"},
 			&cli.Int64Flag{Name: "on-chip", Value: 128 << 10, Usage: "memory that a kernel can hold beside its streams, in `BYTES`"},
 			&cli.IntFlag{Name: "max-nodes", Value: 256, Usage: "make no cluster of more than `N` nodes"},
 			&cli.BoolFlag{Name: "explain", Usage: "print each cluster, and why neighbours stay apart"},
@@ -70,6 +79,12 @@ func (s *session) fuseOptions() (fuse.Options, error) {
 	default:
 		return opt, usagef("--emit %q: want functions or flat", e)
 	}
+	if f := s.String("for"); s.IsSet("for") && f != "ort" {
+		return opt, usagef("--for %q: want ort", f)
+	}
+	if s.IsSet("opset") && !s.IsSet("for") {
+		return opt, usagef("--opset goes with --for: clusters leave operators as they are")
+	}
 	if opt.Machine.OnChip < 1 || opt.Machine.MaxNodes < 2 {
 		return opt, usagef("--on-chip must be at least 1, --max-nodes at least 2")
 	}
@@ -91,13 +106,32 @@ func runFuse(s *session) error {
 	if err != nil {
 		return err
 	}
-	m, closer, err := s.openModel(path)
+	open, err := s.reopener(path)
 	if err != nil {
 		return err
 	}
-	defer closer.Close()
+	m, closer, err := open()
+	if err != nil {
+		return err
+	}
+	defer func() { closer.Close() }()
 	if err := inspect(m); err != nil {
 		return err
+	}
+	if s.IsSet("for") || s.IsSet("frozen") {
+		done, err := s.rewriteFor(m)
+		if err != nil {
+			return err
+		}
+		if !done { // operators may have changed form: go on with what was read
+			closer.Close()
+			if m, closer, err = open(); err != nil {
+				return err
+			}
+		}
+	}
+	if s.IsSet("for") {
+		return s.saveModel(out, m)
 	}
 	var res *fuse.Result
 	if err := s.runPasses(m, []pass.Pass{pass.Sort(), fusePass(opt, &res)}); err != nil {

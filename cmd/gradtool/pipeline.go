@@ -35,6 +35,10 @@ func order() []pass.Constraint {
 		pass.Constraint{Before: "grad", After: "opset", Why: "the operators of the gradient take part in choosing the opset"},
 		pass.Constraint{Before: "upgrade", After: "prune", Why: "rules cover the newest form of each operator"},
 		pass.Constraint{Before: "prune", After: "opset", Why: "an operator that goes needs no opset"},
+		pass.Constraint{Before: "infer", After: "rewrite", Why: "rules ask for types and shapes, and cover the newest form of each operator"},
+		pass.Constraint{Before: "rewrite", After: "opset", Why: "the operators put in take part in choosing the opset"},
+		pass.Constraint{Before: "opset", After: "fuse", Why: "bodies of clusters hold operators in the form that is written"},
+		pass.Constraint{Before: "unfuse", After: "inline", Why: "a cluster gets its names and constants back from its call"},
 		pass.Constraint{Before: "jvp", After: "opset", Why: "the operators of the derivative take part in choosing the opset"},
 		pass.Constraint{Before: "grad", After: "prune", Why: "an intermediate value that nothing read may be what the gradient needs"},
 	)

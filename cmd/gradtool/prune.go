@@ -145,24 +145,30 @@ func (p *pruner) keep() error {
 // frozen reads --frozen.
 func (p *pruner) frozen() error {
 	p.opt.Explain = p.Bool("explain")
-	if !p.IsSet("frozen") {
-		return nil
+	var err error
+	p.opt.Frozen, err = p.frozenInits(p.m)
+	return err
+}
+
+// frozenInits returns whether an initializer is one that --frozen names, nil without the flag.
+func (s *session) frozenInits(m *graph.Model) (func(*graph.Value) bool, error) {
+	if !s.IsSet("frozen") {
+		return nil, nil
 	}
-	inits := floatInits(p.m)
+	inits := floatInits(m)
 	sel := selector.Selector{What: "float initializer", Names: names(inits), ReadFile: os.ReadFile}
 	chosen := []string{}
-	if patterns := p.StringSlice("frozen"); len(inits) > 0 || !slices.Equal(patterns, []string{"*"}) {
+	if patterns := s.StringSlice("frozen"); len(inits) > 0 || !slices.Equal(patterns, []string{"*"}) {
 		var err error
 		if chosen, err = sel.Select(patterns); err != nil {
-			return fmt.Errorf("--frozen: %w", err)
+			return nil, fmt.Errorf("--frozen: %w", err)
 		}
 	}
 	set := map[*graph.Value]bool{}
 	for _, v := range pick(inits, chosen) {
 		set[v] = true
 	}
-	p.opt.Frozen = func(v *graph.Value) bool { return set[v] }
-	return nil
+	return func(v *graph.Value) bool { return set[v] }, nil
 }
 
 // run prunes, in full if it can.

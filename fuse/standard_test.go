@@ -1,0 +1,174 @@
+package fuse_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gradtool/fuse"
+	"gradtool/graph"
+	"gradtool/graph/interp"
+	"gradtool/graph/op"
+)
+
+// compute runs m in double precision on inputs that depend on the seed only; symbolic dimensions are 3.
+func compute(t *testing.T, m *graph.Model, seed uint64) []*op.Array {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var feed []*op.Array
+	for _, v := range m.Graph.Inputs {
+		var shape []int
+		for _, d := range v.Type.Shape {
+			n, ok := d.Int()
+			if !ok {
+				n = 3
+			}
+			shape = append(shape, int(n))
+		}
+		a := op.NewArray(v.Type.Elem, shape, true)
+		for i := range a.Len() {
+			if a.IsFloat() {
+				a.SetFloat(i, rng.NormFloat64())
+			}
+		}
+		feed = append(feed, a)
+	}
+	machine, err := interp.New(m, interp.Options{Wide: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := machine.Run(feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// canonical parses a model at an opset and makes it ready for rules.
+func canonical(t *testing.T, text string) (*graph.Model, *op.Info) {
+	t.Helper()
+	m, err := graph.Parse(`<ir_version: 10, opset_import: ["" : 21]>` + text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := op.Upgrade(m); err != nil {
+		t.Fatal(err)
+	}
+	info, err := op.Infer(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, info
+}
+
+// ops lists the operators of the main graph, without constants.
+func ops(m *graph.Model) string {
+	var out []string
+	for _, n := range m.Graph.Nodes {
+		if !n.Is("Constant") {
+			out = append(out, n.Op)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestRewrite(t *testing.T) {
+	const norm = `e = Constant<value: tensor = float {1e-5}>() k = Constant<value: tensor = float {2}>() a = Constant<value: tensor = int64[1] {-1}>() m = ReduceMean(x, a) d = Sub(x, m) q = Pow(d, k) v = ReduceMean(q, a) w = Add(v, e) s = Sqrt(w) `
+	const weights = `<float[2,3,1,1] w = {1,2,3,-4,5,6}, float[2] c = {1,-1}, float[2] s = {2,0.5}, float[2] t = {0.25,3}, float[2] u = {0.5,-1}, float[2] v = {1,4}>`
+	const transposed = `<float[4,3,1,1] w = {1,2,3,-4,5,6,7,-8,9,1,2,3}, float[6] s = {2,0.5,1,3,4,0.25}, float[6] t = {1,2,3,4,5,6}, float[6] u = {0.5,-1,1,2,3,4}, float[6] v = {1,4,2,2,1,9}>`
+	for _, c := range []struct {
+		name, in, want string
+		opset          int64
+		misses         string
+	}{
+		{"bias", `g (float[N,4] x, float[4,5] w, float[5] b) => (float[N,5] y) { a = MatMul(x, w) y = Add(b, a) }`, "Gemm", 21, ""},
+		{"scalar bias", `g (float[N,4] x, float[4,5] w, float b) => (float[N,5] y) { a = MatMul(x, w) y = Add(a, b) }`, "Gemm", 21, ""},
+		{"bias of unknown size", `g (float[N,4] x, float[4,K] w, float[M] b) => (float[N,K] y) { a = MatMul(x, w) y = Add(a, b) }`, "MatMul Add", 21, "bias is not known"},
+		{"bias by row", `g (float[N,4] x, float[4,5] w, float[N,1] b) => (float[N,5] y) { a = MatMul(x, w) y = Add(a, b) }`, "MatMul Add", 21, ""},
+		{"batches of matrices", `g (float[N,2,4] x, float[4,5] w, float[5] b) => (float[N,2,5] y) { a = MatMul(x, w) y = Add(a, b) }`, "MatMul Add", 21, ""},
+		{"integers", `g (int32[N,4] x, int32[4,5] w, int32[5] b) => (int32[N,5] y) { a = MatMul(x, w) y = Add(a, b) }`, "MatMul Add", 21, "not of floats"},
+		{"product read elsewhere", `g (float[N,4] x, float[4,5] w, float[5] b) => (float[N,5] y, float[N,5] a) { a = MatMul(x, w) y = Add(a, b) }`, "MatMul Add", 21, "is a graph output"},
+		{"transposed weights", `g (float[N,4] x, float[5,4] w, float[5] b) => (float[N,5] y) { t = Transpose<perm=[1,0]>(w) a = MatMul(x, t) y = Add(a, b) }`, "Gemm", 21, ""},
+		{"transposed left", `g (float[N,4] x, float[N,5] w) => (float[4,5] y) { t = Transpose(x) y = MatMul(t, w) }`, "Gemm", 21, ""},
+		{"both transposed", `g (float[N,4] x, float[5,N] w) => (float[4,5] y) { t = Transpose(x) u = Transpose(w) y = MatMul(t, u) }`, "Gemm", 21, ""},
+		{"gemm of a transposed one", `g (float[4,N] x, float[4,5] w, float[5] b) => (float[N,5] y) { t = Transpose(x) y = Gemm<alpha=0.5>(t, w, b) }`, "Gemm", 21, ""},
+		{"no gemm without bias at opset 9", `g (float[N,4] x, float[4,5] w, float[5] b) => (float[N,5] y) { a = MatMul(x, w) y = Add(a, b) }`, "MatMul Add", 9, ""},
+		{"layer norm", `g (float[N,8] x) => (float[N,8] y) { ` + norm + `y = Div(d, s) }`, "LayerNormalization", 21, ""},
+		{"layer norm, scale and bias", `g (float[N,8] x, float[8] g, float[8] b) => (float[N,8] y) { ` + norm + `n = Div(d, s) p = Mul(g, n) y = Add(p, b) }`, "LayerNormalization", 21, ""},
+		{"scale that broadcasts otherwise", `g (float[8,8] x, float[8,1] g) => (float[8,8] y) { ` + norm + `n = Div(d, s) y = Mul(n, g) }`, "LayerNormalization Mul", 21, "one element per column"},
+		{"opset without layer norm", `g (float[N,8] x) => (float[N,8] y) { ` + norm + `y = Div(d, s) }`, "ReduceMean Sub Pow ReduceMean Add Sqrt Div", 16, ""},
+		{"another axis", `g (float[N,8] x) => (float[N,8] y) { ` + strings.Replace(norm, "{-1}", "{0}", 1) + `y = Div(d, s) }`, "ReduceMean Sub Pow ReduceMean Add Sqrt Div", 21, "not over the last axis"},
+		{"cube in place of square", `g (float[N,8] x) => (float[N,8] y) { ` + strings.Replace(norm, "float {2}", "float {4}", 1) + `y = Div(d, s) }`, "ReduceMean Sub Pow ReduceMean Add Sqrt Div", 21, ""},
+		{"axis that does not stay", `g (float[8] x) => (float[8] y) { ` + strings.ReplaceAll(norm, "ReduceMean(", "ReduceMean<keepdims=0>(") + `y = Div(d, s) }`, "ReduceMean Sub Pow ReduceMean Add Sqrt Div", 21, "does not stay"},
+		{"rms norm", `g (float[N,8] x, float[8] g) => (float[N,8] y) { e = Constant<value: tensor = float {1e-5}>() a = Constant<value: tensor = int64[1] {-1}>() q = Mul(x, x) v = ReduceMean(q, a) w = Add(v, e) s = Sqrt(w) r = Reciprocal(s) n = Mul(x, r) y = Mul(n, g) }`, "RMSNormalization", 23, ""},
+		{"softmax", `g (float[N,8] x) => (float[N,8] y) { a = Constant<value: tensor = int64[1] {0}>() m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) y = Div(e, s) }`, "Softmax", 21, ""},
+		{"two axes are no softmax", `g (float[N,8] x) => (float[N,8] y) { a = Constant<value: tensor = int64[2] {0,1}>() m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) y = Div(e, s) }`, "ReduceMax Sub Exp ReduceSum Div", 21, "same single axis"},
+		{"gelu", `g (float[N,8] x) => (float[N,8] y) { r = Constant<value: tensor = float {1.4142135}>() o = Constant<value: tensor = float {1}>() h = Constant<value: tensor = float {0.5}>() d = Div(x, r) e = Erf(d) p = Add(e, o) q = Mul(x, p) y = Mul(q, h) }`, "Gelu", 20, ""},
+		{"gelu by tanh", `g (float[N,8] x) => (float[N,8] y) { k = Constant<value: tensor = float {3}>() c = Constant<value: tensor = float {0.044715}>() s = Constant<value: tensor = float {0.7978846}>() o = Constant<value: tensor = float {1}>() h = Constant<value: tensor = float {0.5}>()
+			x3 = Pow(x, k) x4 = Mul(x3, c) x5 = Add(x, x4) x6 = Mul(x5, s) x7 = Tanh(x6) x8 = Add(x7, o) x9 = Mul(x, h) y = Mul(x9, x8) }`, "Gelu", 20, ""},
+		{"conv and batch norm", `g (float[N,3,4,4] x) => (float[N,2,4,4] y) ` + weights + ` { a = Conv(x, w, c) y = BatchNormalization<epsilon=0.001>(a, s, t, u, v) }`, "Conv", 21, ""},
+		{"conv without bias", `g (float[N,3,4,4] x) => (float[N,2,4,4] y) ` + weights + ` { a = Conv<strides=[2,2]>(x, w) b = BatchNormalization(a, s, t, u, v) y = Relu(b) }`, "Conv Relu", 21, ""},
+		{"conv read elsewhere", `g (float[N,3,4,4] x) => (float[N,2,4,4] y, float[N,2,4,4] z) ` + weights + ` { a = Conv(x, w) y = BatchNormalization(a, s, t, u, v) z = Neg(a) }`, "Conv BatchNormalization Neg", 21, "is read elsewhere"},
+		{"weights of another conv", `g (float[N,3,4,4] x) => (float[N,2,4,4] y, float[N,2,4,4] z) ` + weights + ` { a = Conv(x, w) y = BatchNormalization(a, s, t, u, v) z = Conv(x, w) }`, "Conv Conv", 21, ""},
+		{"transposed conv in groups", `g (float[N,4,3,3] x) => (float[N,6,3,3] y) ` + transposed + ` { a = ConvTranspose<group=2>(x, w) y = BatchNormalization(a, s, t, u, v) }`, "ConvTranspose", 21, ""},
+		{"frozen not all", `g (float[N,3,4,4] x, float[2] s) => (float[N,2,4,4] y) ` + strings.Replace(weights, "float[2] s = {2,0.5}, ", "", 1) + ` { a = Conv(x, w) y = BatchNormalization(a, s, t, u, v) }`, "Conv BatchNormalization", 21, "not frozen"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			plain, _ := canonical(t, c.in)
+			m, info := canonical(t, c.in)
+			r, err := fuse.Rewrite(m, info, fuse.Target{Standard: true, Opset: c.opset, Frozen: func(*graph.Value) bool { return true }, Explain: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := ops(m); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if err := graph.Verify(m); err != nil {
+				t.Error(err)
+			}
+			if err := op.Verify(m); err != nil {
+				t.Error(err)
+			}
+			var misses []string
+			for _, x := range r.Misses {
+				misses = append(misses, x.String())
+			}
+			if got := strings.Join(misses, "\n"); !strings.Contains(got, c.misses) {
+				t.Errorf("near misses %q, want %q", got, c.misses)
+			}
+			if c.name == "integers" {
+				return // compute makes floats only
+			}
+			for seed := range uint64(3) {
+				want, got := compute(t, plain, seed), compute(t, m, seed)
+				for i := range want {
+					for k := range want[i].Len() {
+						if d := math.Abs(want[i].Float(k) - got[i].Float(k)); !(d <= 1e-6*(1+math.Abs(want[i].Float(k)))) {
+							t.Fatalf("output %d, element %d: %g, was %g", i, k, got[i].Float(k), want[i].Float(k))
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestFoldAsks checks that weights that training changes are left alone.
+func TestFoldAsks(t *testing.T) {
+	m, info := canonical(t, `g (float[N,1,4,4] x) => (float[N,1,4,4] y) <float[1,1,1,1] w = {2}, float[1] s = {2}> { a = Conv(x, w) y = BatchNormalization(a, s, s, s, s) }`)
+	r, err := fuse.Rewrite(m, info, fuse.Target{Standard: true, Opset: 21})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Rewrites != 0 || ops(m) != "Conv BatchNormalization" {
+		t.Errorf("%d rewrites: %s", r.Rewrites, ops(m))
+	}
+	r, err = fuse.Rewrite(m, info, fuse.Target{Opset: 21, Frozen: func(v *graph.Value) bool { return v.Name == "w" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Rewrites != 0 {
+		t.Errorf("%d rewrites although the scale is not frozen", r.Rewrites)
+	}
+}
