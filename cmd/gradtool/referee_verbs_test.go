@@ -35,6 +35,9 @@ func TestRefereeVerbs(t *testing.T) {
 	runs, codes := 0, map[int]int{}
 	for i := 0; i < len(files); i += every {
 		for _, verb := range []string{"info", "show --types", "viz", "prune", "fuse", "grad", "grad --wrt inputs", "jvp --wrt inputs", "run --random 1"} {
+			if strings.HasPrefix(verb, "run") && (!strings.Contains(files[i], "onnx-backend") || strings.Contains(files[i], "/light/")) {
+				continue // some of the others declare inputs of gigabytes
+			}
 			args := append(strings.Fields(verb), files[i])
 			switch args[0] {
 			case "prune", "fuse", "grad", "jvp":
