@@ -1,9 +1,6 @@
 package offset
 
-import (
-	"slices"
-	"sort"
-)
+import "slices"
 
 // fit is where a greedy allocator puts a buffer: into the lowest hole that holds it, or into the smallest.
 type fit int
@@ -13,34 +10,32 @@ const (
 	bestFit
 )
 
-// greedyOrders are tried in this order: by size as TensorFlow Lite does (Pisarchyk and Lee, "Efficient Memory Management
-// for Deep Neural Net Inference", 2020), by area, by lifetime, by load (contention, as in TelaMalloc, Maas et al., ASPLOS
-// 2023), by birth.
+// greedyOrders are tried in this order. The first look at contention, as TelaMalloc does (Maas et al., "TelaMalloc:
+// Efficient On-Chip Memory Allocation for Production Machine Learning Accelerators", ASPLOS 2023): what is live when most
+// is live comes first. The others go by size, as TensorFlow Lite does (Pisarchyk and Lee, "Efficient Memory Management for
+// Deep Neural Net Inference", 2020), by lifetime, area and birth.
 var greedyOrders = [...]struct {
 	letters string
 	fit     fit
 }{
-	{"ZW", firstFit}, {"ZW", bestFit}, {"WZ", firstFit}, {"WZ", bestFit}, {"A", firstFit}, {"A", bestFit},
-	{"TZ", firstFit}, {"TA", bestFit}, {"LW", firstFit}, {"LW", bestFit}, {"H", firstFit},
+	{"TWZ", firstFit}, {"TZ", firstFit}, {"TWZ", bestFit}, {"ZW", firstFit}, {"WZ", bestFit}, {"H", firstFit},
+	{"ZW", bestFit}, {"WZ", firstFit}, {"TZ", bestFit}, {"A", firstFit}, {"A", bestFit}, {"LW", firstFit}, {"LW", bestFit},
 }
 
-// block is a placed box: bytes [low, high) in sections [lo, hi).
-type block struct {
-	low, high int64
-	lo, hi    int32
-}
+// blocksPerStep is how many blocks are looked at in a step of work.
+const blocksPerStep = 4
 
 // greedy places buffers one after another.
 type greedy struct {
 	in     *instance
-	blocks []block // by low
+	blocks *blockIndex
 	at     []int64
 	work   int64
 }
 
 // place places the buffers in the given order and returns the height. Buffers that are fixed go first.
 func (g *greedy) place(order []int32, how fit) int64 {
-	g.blocks, g.work = g.blocks[:0], 0
+	g.blocks, g.work = newBlockIndex(len(order), g.in.sections), 0
 	if g.at == nil {
 		g.at = make([]int64, len(g.in.size))
 	}
@@ -60,9 +55,7 @@ func (g *greedy) place(order []int32, how fit) int64 {
 			}
 			height = max(height, g.at[i]+g.in.size[i])
 			for _, p := range g.in.spans[i] {
-				b := block{g.at[i] + p.low, g.at[i] + p.high, p.lo, p.hi}
-				k := sort.Search(len(g.blocks), func(k int) bool { return g.blocks[k].low > b.low })
-				g.blocks = slices.Insert(g.blocks, k, b)
+				g.blocks.insert(block{g.at[i] + p.low, g.at[i] + p.high, p.lo, p.hi})
 			}
 		}
 	}
@@ -74,25 +67,26 @@ func (g *greedy) hole(i int32, how fit) int64 {
 	p, align := g.in.spans[i][0], g.in.align[i]
 	size := g.in.size[i]
 	at, best, room := int64(0), int64(-1), int64(0)
-	for k := range g.blocks {
-		b := &g.blocks[k]
-		if b.lo >= p.hi || p.lo >= b.hi {
-			continue
-		}
-		if r := b.low - at; r >= size {
-			if how == firstFit {
-				g.work += int64(k)
-				return at
+	for _, list := range g.blocks.near(p.lo, p.hi).chunks {
+		g.work += int64(len(list)) / blocksPerStep
+		for k := range list {
+			b := &list[k]
+			if b.lo >= p.hi || p.lo >= b.hi {
+				continue
 			}
-			if best < 0 || r < room {
-				best, room = at, r
+			if r := b.low - at; r >= size {
+				if how == firstFit {
+					return at
+				}
+				if best < 0 || r < room {
+					best, room = at, r
+				}
 			}
-		}
-		if b.high > at {
-			at = alignUp(b.high, align)
+			if b.high > at {
+				at = alignUp(b.high, align)
+			}
 		}
 	}
-	g.work += int64(len(g.blocks))
 	if best >= 0 {
 		return best
 	}
@@ -103,14 +97,16 @@ func (g *greedy) hole(i int32, how fit) int64 {
 func (g *greedy) lowest(i int32) int64 {
 	type forbidden struct{ from, to int64 } // both ends are allowed themselves
 	var list []forbidden
-	for _, b := range g.blocks {
-		for _, p := range g.in.spans[i] {
-			if b.lo < p.hi && p.lo < b.hi {
-				list = append(list, forbidden{b.low - p.high, b.high - p.low})
+	for _, blocks := range g.blocks.all.chunks {
+		for _, b := range blocks {
+			for _, p := range g.in.spans[i] {
+				if b.lo < p.hi && p.lo < b.hi {
+					list = append(list, forbidden{b.low - p.high, b.high - p.low})
+				}
 			}
 		}
+		g.work += int64(len(blocks)) / blocksPerStep
 	}
-	g.work += int64(len(g.blocks))
 	slices.SortFunc(list, func(a, b forbidden) int { return cmp(a.from, b.from) })
 	at := int64(0)
 	for _, f := range list {

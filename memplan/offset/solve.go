@@ -111,21 +111,36 @@ func (c *component) keep(height int64, at []int64, method string) {
 	}
 }
 
-// greedy tries the greedy orders until one is good enough.
+// greedy tries the greedy orders, all of them where that is cheap, and climbs from the most promising.
 func (c *component) greedy() {
 	g := &greedy{in: c.in}
 	k := newKeys(c.in)
 	names := [...]string{"first fit", "best fit"}
+	type start struct {
+		order  []int32
+		fit    fit
+		height int64
+	}
+	var starts []start
 	for n, o := range greedyOrders {
-		if n > 0 && c.work > c.budget/2 {
-			return
+		if n > 0 && c.work > c.budget/2 || n >= 6 && len(c.group) > exactLimit {
+			break
 		}
 		if o.letters == "H" && !slices.ContainsFunc(c.group, func(i int32) bool { return c.in.hint[i] >= 0 }) {
 			continue
 		}
-		height := g.place(k.order(c.group, o.letters), o.fit)
+		order := k.order(c.group, o.letters)
+		height := g.place(order, o.fit)
 		c.work += g.work
 		c.keep(height, g.at, "greedy "+o.letters+" "+names[o.fit])
+		if c.best <= c.goal {
+			return
+		}
+		starts = append(starts, start{order, o.fit, height})
+	}
+	slices.SortStableFunc(starts, func(a, b start) int { return cmp(a.height, b.height) })
+	for _, s := range starts[:min(len(starts), 2)] {
+		c.climb(g, s.order, s.fit, min(c.budget/10, c.budget-c.work))
 		if c.best <= c.goal {
 			return
 		}
