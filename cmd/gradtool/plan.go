@@ -25,8 +25,8 @@ hint and offset (where a buffer is fixed), as MiniMalloc does, and writes it wit
 most bytes that live at one time: no plan is lower.
 --remat-graph reads a graph of computations in NetworkX's node-link JSON, as Moccasin has it: nodes with id, memory
 (cost_ram or out_cost) and cost (cost_cpu or duration), links from what is read to its readers. It writes a sequence,
-in which nodes may come again, whose memory stays within --budget at the least cost found. A share is one of the
-peak of the graph's own order.`,
+in which nodes may come again, whose memory stays within --budget at the least cost found, and prints a bound on the
+cost of all sequences. A share is one of the peak of the graph's own order.`,
 		examples: []string{"gradtool plan --buffers live.csv -o plan.csv", "gradtool plan --buffers live.csv --capacity 1048576 -o plan.csv",
 			"gradtool plan --remat-graph net.json --budget 70% -o plan.json"},
 		flags: []cli.Flag{
@@ -158,15 +158,21 @@ func (s *session) planRemat() error {
 		return err
 	}
 	took := time.Since(begin)
-	if err := remat.Check(g, p, budget); err != nil {
+	if err := remat.Check(g, p.Plan, budget); err != nil {
 		return fmt.Errorf("the plan is wrong, please report this: %w", err)
 	}
-	if err := s.save(s.dataTarget(), func(w io.Writer) error { return remat.WriteJSON(w, g, p, budget) }); err != nil {
+	if err := s.save(s.dataTarget(), func(w io.Writer) error { return remat.WriteJSON(w, g, p.Plan, budget) }); err != nil {
 		return err
 	}
-	more := 0.0
-	if base := g.BaseCost(); base > 0 {
-		more = 100 * (float64(p.Cost)/float64(base) - 1)
+	increase := func(cost int64) float64 {
+		if base := g.BaseCost(); base > 0 {
+			return 100 * (float64(cost)/float64(base) - 1)
+		}
+		return 0
+	}
+	bound := "proved least"
+	if p.Cost > p.Bound {
+		bound = fmt.Sprintf("bound +%.3f %%", increase(p.Bound))
 	}
 	again := len(p.Sequence) - len(g.Names)
 	s.report.set("nodes", len(g.Names))
@@ -174,10 +180,11 @@ func (s *session) planRemat() error {
 	s.report.set("budget", budget)
 	s.report.set("peak", p.Peak)
 	s.report.set("cost", p.Cost)
-	s.report.set("cost_increase_percent", more)
+	s.report.set("bound", p.Bound)
+	s.report.set("cost_increase_percent", increase(p.Cost))
 	s.report.set("recomputations", again)
-	s.summaryf("%s, own peak %d, budget %d, peak %d, %s, cost +%.3f %%, %s", count(len(g.Names), "node"), own.Peak, budget, p.Peak,
-		count(again, "recomputation"), more, size.Duration(took))
+	s.summaryf("%s, own peak %d, budget %d, peak %d, %s, cost +%.3f %% (%s), %s", count(len(g.Names), "node"), own.Peak, budget,
+		p.Peak, count(again, "recomputation"), increase(p.Cost), bound, size.Duration(took))
 	return nil
 }
 

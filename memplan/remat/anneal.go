@@ -1,30 +1,30 @@
 package remat
 
-import (
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
-// annealer searches by simulated annealing over sequences, as FastSA does (Imanishi, Xu, Takagi, Wang and Castillo, "A
-// Heuristic for Periodic Memory Allocation with Little Fragmentation to Train Neural Networks" and "Fast Simulated
-// Annealing for Rematerialization", NeurIPS 2023): computations are added, removed and shifted. Two things differ. A move
-// may do more than one change: with a computation those of its operands come along that are not at hand, and a
-// computation that goes takes along those that only it read. And memory above the budget is charged at every step, not at the
-// highest alone, so that it counts when one of several peaks shrinks.
+// annealer searches by simulated annealing over sequences, as FastSA does (Imanishi, Xu, Takagi, Wang and Castillo,
+// NeurIPS 2023): computations are added, removed and moved. Three things differ. A move may do more than one change: with a
+// computation those of its operands come along that are not at hand, one that goes takes along those that only it read,
+// and a computation is moved past steps that depend on it by moving those too. Memory above the budget is charged at
+// every step, not at the highest alone, so that it counts when one of several peaks shrinks. And the search ends where
+// the bound is reached.
 type annealer struct {
 	*timeline
 	budget int64
 	rng    *rand.Rand
+	bound  int64   // a cost that none is below
 	best   []int32 // within the budget, nil before
 	bestAt int64   // its cost
 	lowest int64   // the lowest peak seen
+	block  []int32 // scratch
 	full   bool    // a move failed for want of an empty slot
 	bits   uint64
 	left   int
 }
 
-// newAnnealer starts from the graph's own order.
-func newAnnealer(g *Graph, budget int64, seed uint64) *annealer {
-	a := &annealer{timeline: newTimeline(g, g.Order), budget: budget, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}
+// newAnnealer starts from a sequence.
+func newAnnealer(g *Graph, sequence []int32, budget int64, seed uint64) *annealer {
+	a := &annealer{timeline: newTimeline(g, sequence), bound: g.BaseCost(), budget: budget, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}
 	a.lowest = a.peak[1]
 	return a
 }
@@ -44,6 +44,7 @@ func (a *annealer) pick(n int) int { return int(a.rng.Uint64N(uint64(n))) }
 
 // schedule is a run of moves.
 type schedule struct {
+	share        float64 // of the moves
 	moves        int
 	hot, cold    float64 // temperature, in shares of the base cost
 	light, heavy float64 // price of a step that is over the budget by as much as the budget, in base costs
@@ -56,8 +57,8 @@ func (a *annealer) run(s schedule) {
 	rounds := max(s.moves/stretch, 1)
 	cool, harden := root(s.cold/s.hot, rounds), root(s.heavy/s.light, rounds)
 	temperature, price := s.hot, s.light
-	for range rounds {
-		if a.best != nil && a.bestAt == a.g.BaseCost() {
+	for round := range rounds {
+		if a.best != nil && a.bestAt <= a.bound {
 			return // no plan is cheaper
 		}
 		perCost, perByte := float64(1/base), float64(price/float64(max(a.budget, 1)))
@@ -65,6 +66,9 @@ func (a *annealer) run(s schedule) {
 			return float64(perCost*float64(a.cost)) + float64(perByte*float64(a.over(a.budget)))
 		}
 		now := energy()
+		if round == 0 {
+			a.note()
+		}
 		for range stretch {
 			a.log = a.log[:0]
 			if !a.move() {
@@ -77,10 +81,7 @@ func (a *annealer) run(s schedule) {
 				continue
 			}
 			now = next
-			a.lowest = min(a.lowest, a.peak[1])
-			if a.peak[1] <= a.budget && (a.best == nil || a.cost < a.bestAt) {
-				a.best, a.bestAt = a.sequence(), a.cost
-			}
+			a.note()
 		}
 		if a.full || int(a.steps)*4 > int(a.slots) {
 			a.layOut(a.sequence())
@@ -91,6 +92,14 @@ func (a *annealer) run(s schedule) {
 	}
 }
 
+// note keeps the sequence if it is the best so far.
+func (a *annealer) note() {
+	a.lowest = min(a.lowest, a.peak[1])
+	if a.peak[1] <= a.budget && (a.best == nil || a.cost < a.bestAt) {
+		a.best, a.bestAt = a.sequence(), a.cost
+	}
+}
+
 // move changes the sequence at random; false if nothing came of it.
 func (a *annealer) move() bool {
 	switch k := a.pick(100); {
@@ -98,6 +107,10 @@ func (a *annealer) move() bool {
 		return a.again()
 	case k < 55:
 		return a.less()
+	case k < 70:
+		return a.later()
+	case k < 85:
+		return a.earlier()
 	}
 	return a.shift()
 }

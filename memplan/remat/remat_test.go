@@ -44,45 +44,43 @@ func brute(g *Graph, budget int64) int64 {
 		}
 		return sum
 	}
-	cost := map[state]int64{{}: 0}
+	buckets := [][]state{{{}}} // by cost
 	settled := map[state]bool{}
-	for {
-		var now state
-		best := int64(-1)
-		for s, c := range cost {
-			if !settled[s] && (best < 0 || c < best) {
-				now, best = s, c
-			}
+	put := func(s state, cost int64) {
+		for int64(len(buckets)) <= cost {
+			buckets = append(buckets, nil)
 		}
-		if best < 0 {
-			return -1
-		}
-		if now.done == 1<<n-1 {
-			return best
-		}
-		settled[now] = true
-		relax := func(s state, c int64) {
-			if old, ok := cost[s]; !ok || c < old {
-				cost[s] = c
-			}
-		}
-	next:
-		for v := range n {
-			bit := uint32(1) << v
-			if now.live&bit != 0 {
-				relax(state{now.live &^ bit, now.done}, best)
+		buckets[cost] = append(buckets[cost], s)
+	}
+	for cost := int64(0); cost < int64(len(buckets)); cost++ {
+		for k := 0; k < len(buckets[cost]); k++ {
+			now := buckets[cost][k]
+			if settled[now] {
 				continue
 			}
-			for _, p := range g.Parents[v] {
-				if now.live>>p&1 == 0 {
-					continue next
-				}
+			settled[now] = true
+			if now.done == 1<<n-1 {
+				return cost
 			}
-			if s := (state{now.live | bit, now.done | bit}); memory(s.live) <= budget {
-				relax(s, best+g.Cost[v])
+		next:
+			for v := range n {
+				bit := uint32(1) << v
+				if now.live&bit != 0 {
+					put(state{now.live &^ bit, now.done}, cost)
+					continue
+				}
+				for _, p := range g.Parents[v] {
+					if now.live>>p&1 == 0 {
+						continue next
+					}
+				}
+				if s := (state{now.live | bit, now.done | bit}); memory(s.live) <= budget {
+					put(s, cost+g.Cost[v])
+				}
 			}
 		}
 	}
+	return -1
 }
 
 // naive works out the memory at a step from the definition, one result at a time.
@@ -137,8 +135,11 @@ func TestSolveIsOptimal(t *testing.T) {
 			if err != nil {
 				t.Fatalf("budget %d of %d: %v, want cost %d", budget, u.Peak, err, want)
 			}
-			if err := Check(g, p, budget); err != nil {
+			if err := Check(g, p.Plan, budget); err != nil {
 				t.Fatal(err)
+			}
+			if p.Bound > want || p.Bound < g.BaseCost() {
+				t.Fatalf("budget %d: bound %d, best %d", budget, p.Bound, want)
 			}
 			if p.Cost != want {
 				t.Fatalf("budget %d: cost %d, want %d", budget, p.Cost, want)
@@ -189,7 +190,7 @@ func TestCheckFindsMutations(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if err := Check(g, p, budget); err != nil {
+		if err := Check(g, p.Plan, budget); err != nil {
 			t.Fatal(err)
 		}
 		p.Sequence = slices.Clone(p.Sequence)
@@ -217,7 +218,7 @@ func TestCheckFindsMutations(t *testing.T) {
 		case 5:
 			p.Sequence[k] = int32(len(g.Names))
 		}
-		if Check(g, p, budget) == nil {
+		if Check(g, p.Plan, budget) == nil {
 			t.Fatal("nothing found")
 		}
 	})
@@ -227,7 +228,7 @@ func TestCheckFindsMutations(t *testing.T) {
 func TestTimeline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := genGraph(t, 12)
-		a := newAnnealer(g, rapid.Int64Range(0, 20).Draw(t, "budget"), rapid.Uint64().Draw(t, "seed"))
+		a := newAnnealer(g, g.Order, rapid.Int64Range(0, 20).Draw(t, "budget"), rapid.Uint64().Draw(t, "seed"))
 		for range 30 {
 			before := a.sequence()
 			a.log = a.log[:0]
@@ -336,7 +337,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := WriteJSON(&out, g, p, 12); err != nil {
+	if err := WriteJSON(&out, g, p.Plan, 12); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"schema":"gradtool.remat/1","budget":12,"peak":12,"cost":1007,"order_peak":12,"base_cost":1007,"sequence":[7,5,6]}` + "\n"

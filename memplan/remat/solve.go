@@ -12,8 +12,14 @@ type Plan struct {
 	Cost     int64
 }
 
+// Result is a plan with a cost that no plan is below.
+type Result struct {
+	Plan
+	Bound int64
+}
+
 // DefaultMoves is an effort of some seconds for a graph of hundreds of nodes.
-const DefaultMoves = 3_000_000
+const DefaultMoves = 4_000_000
 
 // FloorError says that no sequence fits a budget: computing one node takes more on its own.
 type FloorError struct {
@@ -61,57 +67,66 @@ func Floor(g *Graph) (int64, int32) {
 // small is the number of nodes up to which several short runs are made in place of a long one.
 const small = 200
 
-// schedules are the settings of the runs on small graphs, the first that of the others.
+// schedules are the settings of the runs. The first starts from what the bound's knapsack recomputes, cool enough not to
+// lose it, the others from the graph's own order; large graphs have one of those.
 var schedules = [...]schedule{
-	{hot: 3e-2, cold: 1e-6, light: 0.01, heavy: 100},
-	{hot: 1e-2, cold: 1e-6, light: 0.05, heavy: 30},
-	{hot: 1e-2, cold: 1e-6, light: 0.05, heavy: 100},
+	{share: 0.1, hot: 1e-3, cold: 1e-6, light: 0.05, heavy: 100},
+	{share: 0.3, hot: 3e-2, cold: 1e-6, light: 0.01, heavy: 100},
+	{share: 0.3, hot: 1e-2, cold: 1e-6, light: 0.05, heavy: 30},
+	{share: 0.3, hot: 1e-2, cold: 1e-6, light: 0.05, heavy: 100},
 }
 
 // Solve returns a sequence whose peak is not above the budget, of the least cost that about so many moves of annealing
 // find. A budget that no sequence can keep to is a *FloorError if one step shows that, and a *NotFoundError else. The
 // result depends on nothing but the arguments.
-func Solve(g *Graph, budget int64, moves int) (Plan, error) {
+func Solve(g *Graph, budget int64, moves int) (Result, error) {
 	if err := g.Validate(); err != nil {
-		return Plan{}, err
+		return Result{}, err
 	}
 	if need, v := Floor(g); need > budget {
 		e := &FloorError{Budget: budget, Need: need, Node: g.Names[v]}
 		for _, p := range g.Parents[v] {
 			e.Reads = append(e.Reads, fmt.Sprintf("%q (%d)", g.Names[p], g.Memory[p]))
 		}
-		return Plan{}, e
+		return Result{}, e
 	}
 	u, err := Simulate(g, g.Order)
 	if err != nil {
-		return Plan{}, err
+		return Result{}, err
 	}
 	if u.Peak <= budget {
-		return Plan{g.Order, u.Peak, u.Cost}, nil
+		return Result{Plan{g.Order, u.Peak, u.Cost}, u.Cost}, nil
 	}
-	runs := 1
+	bound, start := bound(g, budget)
+	runs := schedules[:2]
 	if len(g.Names) < small {
-		runs = len(schedules)
+		runs = schedules[:]
 	}
-	best, bestCost, lowest := []int32(nil), int64(0), u.Peak
-	for k := range runs {
-		a := newAnnealer(g, budget, uint64(k))
-		s := schedules[k]
-		s.moves = moves / runs
+	var best []int32
+	bestCost, lowest := int64(unlimited), u.Peak
+	for k, s := range runs {
+		from := g.Order
+		if k == 0 {
+			from = start
+		}
+		a := newAnnealer(g, from, budget, uint64(k))
+		a.bound, a.best, a.bestAt = bound, best, bestCost
+		s.moves = int(float64(moves) * s.share)
+		if len(g.Names) >= small && k > 0 {
+			s.moves = moves - int(float64(moves)*runs[0].share)
+		}
 		a.run(s)
 		lowest = min(lowest, a.lowest)
-		if a.best != nil && (best == nil || a.bestAt < bestCost) {
-			best, bestCost = a.best, a.bestAt
-		}
-		if best != nil && bestCost == g.BaseCost() {
+		best, bestCost = a.best, a.bestAt
+		if best != nil && bestCost <= bound {
 			break
 		}
 	}
 	if best == nil {
-		return Plan{}, &NotFoundError{budget, lowest}
+		return Result{}, &NotFoundError{budget, lowest}
 	}
 	if u, err = Simulate(g, best); err != nil {
-		return Plan{}, err
+		return Result{}, err
 	}
-	return Plan{best, u.Peak, u.Cost}, nil
+	return Result{Plan{best, u.Peak, u.Cost}, bound}, nil
 }
