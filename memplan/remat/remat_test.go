@@ -124,7 +124,7 @@ func TestSolveIsOptimal(t *testing.T) {
 		last := int64(-1)
 		for budget := max(floor-1, 0); budget <= u.Peak; budget++ {
 			want := brute(g, budget)
-			p, err := Solve(g, budget, 60_000)
+			p, err := Solve(g, budget, 0)
 			if want < 0 {
 				var low *FloorError
 				if err == nil || errors.As(err, &low) != (budget < floor) {
@@ -150,6 +150,47 @@ func TestSolveIsOptimal(t *testing.T) {
 			last = p.Cost
 		}
 	})
+}
+
+// TestAnneal compares annealing, which Solve leaves to larger graphs, with the best of all sequences: it is never better,
+// and seldom worse.
+func TestAnneal(t *testing.T) {
+	tried, best := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := genGraph(t, 6)
+		u, err := Simulate(g, g.Order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		floor, _ := Floor(g)
+		for budget := floor; budget < u.Peak; budget++ {
+			want := brute(g, budget)
+			p, err := anneal(g, budget, 60_000)
+			if err != nil {
+				var none *NotFoundError
+				if !errors.As(err, &none) {
+					t.Fatal(err)
+				}
+				if want >= 0 {
+					tried++
+				}
+				continue
+			}
+			if err := Check(g, p.Plan, budget); err != nil {
+				t.Fatal(err)
+			}
+			if want < 0 || p.Cost < want || p.Bound > want {
+				t.Fatalf("budget %d: cost %d, bound %d, best %d", budget, p.Cost, p.Bound, want)
+			}
+			tried++
+			if p.Cost == want {
+				best++
+			}
+		}
+	})
+	if best*100 < tried*95 {
+		t.Errorf("the best cost was found %d of %d times", best, tried)
+	}
 }
 
 // TestSimulate compares with the definition of memory.
@@ -315,8 +356,11 @@ func TestRefusals(t *testing.T) {
 		Parents: [][]int32{{}, {0}, {0}, {1, 2}}, Order: []int32{0, 1, 2, 3}}
 	_, err := Solve(g, 6, 10_000)
 	var none *NotFoundError
-	if !errors.As(err, &none) || none.Lowest != 9 {
+	if !errors.As(err, &none) || !none.Proved {
 		t.Errorf("got %v", err)
+	}
+	if _, err = anneal(g, 6, 10_000); !errors.As(err, &none) || none.Proved || none.Lowest != 9 {
+		t.Errorf("annealing: got %v", err)
 	}
 }
 

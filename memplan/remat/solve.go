@@ -38,14 +38,18 @@ func (e *FloorError) Error() string {
 	return s
 }
 
-// NotFoundError says that the search found no sequence within a budget that may have one.
+// NotFoundError says that the search found no sequence within a budget, although each step alone fits.
 type NotFoundError struct {
 	Budget int64
 	Lowest int64 // the lowest peak that was seen
+	Proved bool  // there is none; Lowest is not known
 }
 
 // Error implements error.
 func (e *NotFoundError) Error() string {
+	if e.Proved {
+		return fmt.Sprintf("budget %d: each step fits, but no sequence keeps to it", e.Budget)
+	}
 	return fmt.Sprintf("budget %d: no sequence was found that keeps to it; the lowest peak seen is %d", e.Budget, e.Lowest)
 }
 
@@ -77,7 +81,7 @@ var schedules = [...]schedule{
 }
 
 // Solve returns a sequence whose peak is not above the budget, of the least cost that about so many moves of annealing
-// find. A budget that no sequence can keep to is a *FloorError if one step shows that, and a *NotFoundError else. The
+// find; graphs up to ten nodes are solved exactly. A budget that no sequence can keep to is a *FloorError if one step shows that, and a *NotFoundError else. The
 // result depends on nothing but the arguments.
 func Solve(g *Graph, budget int64, moves int) (Result, error) {
 	if err := g.Validate(); err != nil {
@@ -97,13 +101,28 @@ func Solve(g *Graph, budget int64, moves int) (Result, error) {
 	if u.Peak <= budget {
 		return Result{Plan{g.Order, u.Peak, u.Cost}, u.Cost}, nil
 	}
+	if len(g.Names) <= exactNodes {
+		sequence := exact(g, budget)
+		if sequence == nil {
+			return Result{}, &NotFoundError{Budget: budget, Proved: true}
+		}
+		if u, err = Simulate(g, sequence); err != nil {
+			return Result{}, err
+		}
+		return Result{Plan{sequence, u.Peak, u.Cost}, u.Cost}, nil
+	}
+	return anneal(g, budget, moves)
+}
+
+// anneal is Solve for a graph of any size whose own order exceeds the budget.
+func anneal(g *Graph, budget int64, moves int) (Result, error) {
 	bound, start := bound(g, budget)
 	runs := schedules[:2]
 	if len(g.Names) < small {
 		runs = schedules[:]
 	}
 	var best []int32
-	bestCost, lowest := int64(unlimited), u.Peak
+	bestCost, lowest := int64(unlimited), int64(unlimited)
 	for k, s := range runs {
 		from := g.Order
 		if k == 0 {
@@ -123,9 +142,10 @@ func Solve(g *Graph, budget int64, moves int) (Result, error) {
 		}
 	}
 	if best == nil {
-		return Result{}, &NotFoundError{budget, lowest}
+		return Result{}, &NotFoundError{Budget: budget, Lowest: lowest}
 	}
-	if u, err = Simulate(g, best); err != nil {
+	u, err := Simulate(g, best)
+	if err != nil {
 		return Result{}, err
 	}
 	return Result{Plan{best, u.Peak, u.Cost}, bound}, nil
