@@ -5,6 +5,9 @@ import "slices"
 // climbFactors are by how much the ranks of the buffers that stick out are multiplied, tried in turn until one helps.
 var climbFactors = [...]float64{0.3, 0, 0.8, 0.55, 0.1, 0.9, 0.7, 0.2, 0.97, 0.4, 0.03, 0.99}
 
+// climbLimit is the most steps that one climb takes: what helps does so soon.
+const climbLimit = 200_000_000
+
 // climb improves the order of a greedy plan by squeaky wheel optimization (Joslin and Clements, 1999): the buffers that
 // stick out of the height that is wanted move forward in the order, and what results is kept if it is lower. The hill
 // climber of TVM and Vela swaps pairs of an order instead; here all culprits move at once.

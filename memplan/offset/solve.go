@@ -15,8 +15,8 @@ type Result struct {
 	Method  string
 }
 
-// DefaultBudget is a budget, in steps of work, of some seconds.
-const DefaultBudget = 2_000_000_000
+// DefaultBudget is a budget, in steps of work, of about 20 seconds. Few inputs need it all.
+const DefaultBudget = 8_000_000_000
 
 // ErrExhausted says that the budget ended before a plan below the capacity was found or shown not to exist.
 var ErrExhausted = errors.New("the search ended without an answer")
@@ -140,7 +140,7 @@ func (c *component) greedy() {
 	}
 	slices.SortStableFunc(starts, func(a, b start) int { return cmp(a.height, b.height) })
 	for _, s := range starts[:min(len(starts), 2)] {
-		c.climb(g, s.order, s.fit, min(c.budget/10, c.budget-c.work))
+		c.climb(g, s.order, s.fit, min(climbLimit, c.budget/10, c.budget-c.work))
 		if c.best <= c.goal {
 			return
 		}

@@ -132,7 +132,7 @@ func (b *bench) capacity() {
 	valid := true
 	for name := 'A'; name <= 'K'; name++ {
 		buffers := b.buffers("minimalloc", "challenging", fmt.Sprintf("%c.%d.csv", name, limit))
-		r, wall, processor := solve(buffers, limit, 40*offset.DefaultBudget)
+		r, wall, processor := solve(buffers, limit, offset.DefaultBudget)
 		valid = valid && r.Height > 0
 		sum, sumCPU, sumPublished = sum+wall, sumCPU+processor, sumPublished+published[string(name)]
 		fmt.Printf("%-4c %8d %10d %10d %8.2f %8.2f %10.2f\n", name, len(buffers), r.Bound, r.Height, wall, processor, published[string(name)])
@@ -150,7 +150,7 @@ func (b *bench) lowest() {
 		known int64
 	}{{"C", 1_039_360}, {"D", 1_040_384}, {"J", 1_047_552}} {
 		buffers := b.buffers("minimalloc", "challenging", c.name+".1048576.csv")
-		r, wall, processor := solve(buffers, 0, 4*offset.DefaultBudget)
+		r, wall, processor := solve(buffers, 0, offset.DefaultBudget)
 		fmt.Printf("%-4s %10d %10d %8.3f %10d %8.2f %8.2f %s\n", c.name, r.Bound, r.Height, over(r), c.known, wall, processor,
 			b.verdict(r.Height > 0 && r.Height <= c.known && wall <= 60))
 	}
