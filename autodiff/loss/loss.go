@@ -78,23 +78,33 @@ func Attach(b *op.Builder, spec Spec, y *graph.Value) (*Attached, error) {
 	return softmaxCrossEntropy(b, spec, y)
 }
 
+// wide returns the element type in which a loss of values of type t is summed: rows are counted, and
+// contributions added up, by the ten thousands, beyond what 16 bits hold.
+func wide(t graph.DataType) graph.DataType {
+	if t.Bits() == 16 {
+		return graph.Float
+	}
+	return t
+}
+
 // meanSquaredError: L = mean((y - t)^2), dL/dy = 2 (y - t) / n; the sum for reduction "sum".
 func meanSquaredError(b *op.Builder, spec Spec, y *graph.Value) (*Attached, error) {
-	t := b.G.AddInput(b.G.Model.Fresh(y.Name+"_target"), graph.TensorOf(y.Type.Elem, y.Type.Shape.Clone()))
+	elem := y.Type.Elem
+	t := b.G.AddInput(b.G.Model.Fresh(y.Name+"_target"), graph.TensorOf(elem, y.Type.Shape.Clone()))
 	b.Role = graph.RoleLoss
-	diff := b.Sub(y, t)
-	sq := b.Mul(diff, diff)
-	op := "ReduceMean"
+	diff := b.Cast(b.Sub(y, t), wide(elem))
+	reduce := "ReduceMean"
 	if spec.Reduction == "sum" {
-		op = "ReduceSum"
+		reduce = "ReduceSum"
 	}
-	loss := b.Op(op, []*graph.Value{sq}, graph.IntAttr("keepdims", 0))
+	loss := b.Op(reduce, []*graph.Value{b.Mul(diff, diff)}, graph.IntAttr("keepdims", 0))
+	loss = b.Cast(loss, elem)
 	b.Role, b.Prefix = graph.RoleBackward, "loss/grad"
 	ct := b.MulScalar(diff, 2)
 	if spec.Reduction == "mean" {
-		ct = b.Div(ct, b.Cast(b.Unary("Size", y), y.Type.Elem))
+		ct = b.Div(ct, b.Cast(b.Unary("Size", y), wide(elem)))
 	}
-	return &Attached{t, loss, ct}, nil
+	return &Attached{t, loss, b.Cast(ct, elem)}, nil
 }
 
 // softmaxCrossEntropy: with p = softmax(y) along the class axis and n rows that count,
@@ -116,6 +126,7 @@ func softmaxCrossEntropy(b *op.Builder, spec Spec, y *graph.Value) (*Attached, e
 	rows := append(y.Type.Shape[:axis:axis], y.Type.Shape[axis+1:]...)
 	t := b.G.AddInput(b.G.Model.Fresh(y.Name+"_target"), graph.TensorOf(graph.Int64, rows))
 	elem := y.Type.Elem
+	sum := wide(elem) // runtimes have no narrower scatter sums either
 
 	b.Role = graph.RoleLoss
 	logp := b.Unary("LogSoftmax", y, graph.IntAttr("axis", axis))
@@ -123,11 +134,11 @@ func softmaxCrossEntropy(b *op.Builder, spec Spec, y *graph.Value) (*Attached, e
 	var counts *graph.Value // 1 for rows that count, 0 for ignored ones
 	if spec.Ignore != nil {
 		ignored := b.Binary("Equal", t, b.IntScalar(*spec.Ignore))
-		counts = b.Cast(b.Unary("Not", ignored), elem)
+		counts = b.Cast(b.Unary("Not", ignored), sum)
 		class = b.Where(ignored, b.IntScalar(0), t)
 	}
 	index := b.Unsqueeze(class, axis)
-	picked := b.Binary("GatherElements", logp, index, graph.IntAttr("axis", axis))
+	picked := b.Cast(b.Binary("GatherElements", logp, index, graph.IntAttr("axis", axis)), sum)
 	if counts != nil {
 		counts = b.Unsqueeze(counts, axis)
 		picked = b.Mul(picked, counts)
@@ -138,22 +149,22 @@ func softmaxCrossEntropy(b *op.Builder, spec Spec, y *graph.Value) (*Attached, e
 		if counts != nil {
 			n = b.ReduceAll(counts)
 		} else {
-			n = b.Cast(b.Unary("Size", t), elem)
+			n = b.Cast(b.Unary("Size", t), sum)
 		}
 		loss = b.Div(loss, n)
 	}
-	loss = b.Neg(loss)
+	loss = b.Cast(b.Neg(loss), elem)
 
 	b.Role, b.Prefix = graph.RoleBackward, "loss/grad"
-	weight := b.Like(y, 1) // of each row in the derivative
+	weight := b.Scalar(sum, 1) // of each row in the derivative
 	if n != nil {
 		weight = b.Div(weight, n)
 	}
 	if counts != nil {
 		weight = b.Mul(counts, weight)
 	}
-	p := b.Mul(b.Unary("Exp", logp), weight)
+	p := b.Mul(b.Cast(b.Unary("Exp", logp), sum), weight)
 	updates := b.Expand(b.Neg(weight), b.Shape(index))
 	ct := b.Op("ScatterElements", []*graph.Value{p, index, updates}, graph.IntAttr("axis", axis), graph.StringAttr("reduction", "add"))
-	return &Attached{t, loss, ct}, nil
+	return &Attached{t, loss, b.Cast(ct, elem)}, nil
 }
