@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,10 @@ func TestRefereeVerbs(t *testing.T) {
 	root := shared(t, "corpus")
 	every := 8
 	if s := os.Getenv("GRADTOOL_EVERY"); s != "" {
-		every = max(1, int(s[0]-'0'))
+		var err error
+		if every, err = strconv.Atoi(s); err != nil || every < 1 {
+			t.Fatalf("GRADTOOL_EVERY=%s: want a positive number", s)
+		}
 	}
 	var files []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
