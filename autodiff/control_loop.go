@@ -284,7 +284,7 @@ func (l *loop) rerun(b *op.Builder, init []*graph.Value) *graph.Node {
 			m.DefineOut(k, n.Graph.Model.Fresh(b.Prefix+"/state"))
 		}
 	}
-	dropDead(body)
+	dropDead(body, 0)
 	return m
 }
 

@@ -51,7 +51,7 @@ type GradResult struct {
 func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, error) {
 	g := m.Graph
 	op.InlineIfs(m, info) // which branch is taken decides what depends on what
-	before := len(g.Nodes)
+	before, first := len(g.Nodes), m.NextID()
 	b := op.NewBuilder(g, info)
 	b.Role = graph.RoleBackward
 	res := &GradResult{}
@@ -83,6 +83,7 @@ func Gradient(m *graph.Model, info *op.Info, opt GradOptions) (*GradResult, erro
 			return nil, err
 		}
 	}
+	dropDead(g, first) // constants that a rule asked for in vain
 	res.Added = len(g.Nodes) - before
 	return res, b.Err
 }

@@ -38,7 +38,7 @@ func (s *inner) cotangent(v *graph.Value) *graph.Value {
 // finish sets the outputs of the backward graph and makes it independent of the forward graph.
 func (s *inner) finish(outs ...*graph.Value) {
 	s.b.Return(outs...)
-	dropDead(s.b.G)
+	dropDead(s.b.G, 0)
 	s.early = s.b.For(s.b.G)
 	s.early.Role = graph.RoleRecompute
 	if len(s.b.G.Nodes) > 0 {
@@ -72,7 +72,7 @@ func (s *inner) dropUnused() {
 				f.g.Inputs = slices.Delete(f.g.Inputs, f.inAt+i, f.inAt+i+1)
 			}
 			f.g.SetOutputs(slices.Delete(slices.Clone(f.g.Outputs), f.outAt+i, f.outAt+i+1)...)
-			dropDead(f.g)
+			dropDead(f.g, 0)
 		}
 		if f := framesOf(n)[0]; i < f.carried {
 			for j := f.opAt + i; j < len(n.In); j++ {
@@ -162,8 +162,9 @@ func isRandom(n *graph.Node) bool {
 	return false
 }
 
-// dropDead removes the nodes of g, and of the graphs in it, whose results nobody reads.
-func dropDead(g *graph.Graph) {
+// dropDead removes the nodes of g, and of the graphs in it, whose results nobody reads: those made since the model's
+// next ID was since, so that what a file holds stays.
+func dropDead(g *graph.Graph, since int) {
 	var dead []*graph.Node
 	gone := map[*graph.Node]bool{}
 	read := func(u graph.Use) bool {
@@ -179,13 +180,13 @@ func dropDead(g *graph.Graph) {
 		return true
 	}
 	for _, n := range slices.Backward(g.Nodes) {
-		if !slices.ContainsFunc(n.Out, func(v *graph.Value) bool { return v != nil && slices.ContainsFunc(v.Uses(), read) }) {
+		if n.ID >= since && !slices.ContainsFunc(n.Out, func(v *graph.Value) bool { return v != nil && slices.ContainsFunc(v.Uses(), read) }) {
 			dead = append(dead, n)
 			gone[n] = true
 			continue
 		}
 		for _, sub := range n.Subgraphs() {
-			dropDead(sub)
+			dropDead(sub, since)
 		}
 	}
 	g.Remove(dead...)

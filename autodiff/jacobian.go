@@ -28,7 +28,7 @@ type JacobianResult struct {
 func Jacobian(m *graph.Model, info *op.Info, opt GradOptions) (*JacobianResult, error) {
 	g := m.Graph
 	op.InlineIfs(m, info)
-	before := len(g.Nodes)
+	before, first := len(g.Nodes), m.NextID()
 	b := op.NewBuilder(g, info)
 	b.Role = graph.RoleBackward
 	of, wrt, err := choose(m, opt.Of, opt.Wrt)
@@ -66,6 +66,7 @@ func Jacobian(m *graph.Model, info *op.Info, opt GradOptions) (*JacobianResult, 
 			res.Blocks = append(res.Blocks, JacobianBlock{y, x, res.output(b, v, name), zero})
 		}
 	}
+	dropDead(g, first) // constants that a rule asked for in vain
 	res.Added = len(g.Nodes) - before
 	return res, b.Err
 }

@@ -35,7 +35,7 @@ type JVPResult struct {
 func JVP(m *graph.Model, info *op.Info, opt JVPOptions) (*JVPResult, error) {
 	g := m.Graph
 	op.InlineIfs(m, info) // which branch is taken decides what depends on what
-	before := len(g.Nodes)
+	before, first := len(g.Nodes), m.NextID()
 	b := op.NewBuilder(g, info)
 	b.Role = graph.RoleTangent
 	of, wrt, err := choose(m, opt.Of, opt.Wrt)
@@ -64,6 +64,7 @@ func JVP(m *graph.Model, info *op.Info, opt JVPOptions) (*JVPResult, error) {
 		}
 		res.Outputs = append(res.Outputs, Derivative{y, res.output(b, t, y.Name+"_tangent"), zero})
 	}
+	dropDead(g, first) // constants that a rule asked for in vain
 	res.Added = len(g.Nodes) - before
 	return res, b.Err
 }
