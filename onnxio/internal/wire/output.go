@@ -2,9 +2,11 @@ package wire
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 )
 
 const (
@@ -12,6 +14,11 @@ const (
 	// copyAt is the length from which the system is asked to copy from file to
 	// file: below it, system calls cost more than the copy.
 	copyAt = 64 << 10
+	// pageSize is the alignment on which the page cache can pass pages on; any
+	// common one will do, a wrong guess only costs time.
+	pageSize = 4 << 10
+	// chunkSize is how much of a mapped file is brought in at a time.
+	chunkSize = 8 << 20
 )
 
 // An output writes literal bytes and Refs. After the first error it does
@@ -19,6 +26,7 @@ const (
 type output struct {
 	buf  *bufio.Writer
 	file *os.File             // the writer, if it is a regular file
+	base int64                // where in file the output begins
 	from map[*Source]*os.File // own handles of the sources, nil where there is none
 	open []*os.File           // the same, in order
 	n    int64                // bytes given to the writer or its buffer
@@ -30,6 +38,7 @@ func newOutput(w io.Writer) *output {
 	if f, ok := w.(*os.File); ok {
 		if st, err := f.Stat(); err == nil && st.Mode().IsRegular() {
 			o.file = f
+			o.base, _ = f.Seek(0, io.SeekCurrent)
 		}
 	}
 	return o
@@ -51,11 +60,18 @@ func (o *output) ref(r Ref) {
 	if o.err != nil || r.n == 0 {
 		return
 	}
-	if r.n >= copyAt && o.file != nil {
-		if f := o.handle(r.src); f != nil {
-			o.copy(f, r)
-			return
+	if r.n >= copyAt && o.file != nil && !r.src.done && r.src.file != nil {
+		// Where the pages of both files lie alike the system copies within itself,
+		// or only notes that they are shared. Otherwise it would take each page
+		// apart, which is slower than a write from the mapping.
+		if (o.base+o.n-r.src.base-r.off)%pageSize == 0 {
+			if f := o.handle(r.src); f != nil {
+				o.copy(f, r)
+				return
+			}
 		}
+		o.chunks(r)
+		return
 	}
 	b, err := r.Bytes()
 	if err != nil {
@@ -77,6 +93,27 @@ func (o *output) handle(src *Source) *os.File {
 		o.from[src] = f
 	}
 	return f
+}
+
+// chunks writes bytes of a mapped file, in pieces that end at pages of the
+// output, and gives the memory back after each.
+func (o *output) chunks(r Ref) {
+	o.flush()
+	for done := int64(0); done < r.n && o.err == nil; {
+		n := min(chunkSize-(o.base+o.n)%pageSize, r.n-done)
+		piece := r.src.window(r.off+done, n)
+		o.err = guard(func() error {
+			piece.populate()
+			k, err := o.file.Write(piece.bytes)
+			o.n += int64(k)
+			if errors.Is(err, syscall.EFAULT) {
+				err = fmt.Errorf("%s: %w", r.src.name, ErrChanged)
+			}
+			return err
+		})
+		piece.release()
+		done += n
+	}
 }
 
 func (o *output) copy(f *os.File, r Ref) {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package wire
+
+func (window) populate() {}
+func (window) release()  {}
