@@ -101,11 +101,27 @@ func SetOpset(m *graph.Model, version int64) error {
 	return nil
 }
 
-// opsetNode is a node with the facts that decide where it is legal.
+// opsetNode is a node and what decides where it is legal. Most operators are the same at every opset in question, so
+// the facts about the node are gathered on demand.
 type opsetNode struct {
-	node *graph.Node
-	fact *schema.Node
-	own  []string // how the node departs from the schema of its own form: no matter of opsets, see Verify
+	node  *graph.Node
+	opset int
+	form  *schema.Schema // at opset
+	info  *Info
+	known *schema.Node // the facts, nil as long as nobody asked
+}
+
+func (n *opsetNode) fact() *schema.Node {
+	if n.known == nil {
+		n.known = schemaNode(n.node, n.opset, n.info)
+	}
+	return n.known
+}
+
+// same reports whether the node's operator at the opset is what it is in the node's own form.
+func (n *opsetNode) same(opset int) bool {
+	s, ok := schema.Lookup("", n.node.Op, opset)
+	return ok && s == n.form
 }
 
 // opsetNodes returns the ai.onnx nodes of m, its subgraphs and its functions, apart from unknown operators.
@@ -124,8 +140,7 @@ func opsetNodes(m *graph.Model) []*opsetNode {
 				continue
 			}
 			if s, ok := schema.Lookup("", n.Op, form(g)); ok {
-				f := schemaNode(n, form(g), info)
-				out = append(out, &opsetNode{n, f, s.Accepts(f)})
+				out = append(out, &opsetNode{node: n, opset: form(g), form: s, info: info})
 			}
 		}
 	}
@@ -139,8 +154,8 @@ func opsetNodes(m *graph.Model) []*opsetNode {
 // at returns the facts of the node in its form at opset: attributes that hold their defaults are dropped where the
 // older operator lacks them, and said where its default is another.
 func (n *opsetNode) at(opset int) *schema.Node {
-	s := *n.fact
-	drop := schema.Droppable("", n.node.Op, opset, n.fact)
+	s := *n.fact()
+	drop := schema.Droppable("", n.node.Op, opset, n.fact())
 	s.Attrs = slices.DeleteFunc(slices.Clone(s.Attrs), func(a schema.AttrFact) bool { return slices.Contains(drop, a.Name) })
 	for _, a := range n.unsaid(opset) {
 		s.Attrs = append(s.Attrs, schemaAttr(a))
@@ -150,12 +165,16 @@ func (n *opsetNode) at(opset int) *schema.Node {
 
 // legal returns nil if the node has a form at opset.
 func (n *opsetNode) legal(opset int) error {
+	if n.same(opset) {
+		return nil
+	}
 	err := schema.LegalAt("", n.node.Op, opset, n.at(opset))
 	var illegal *schema.IllegalError
 	if !errors.As(err, &illegal) {
 		return err
 	}
-	reasons := slices.DeleteFunc(slices.Clone(illegal.Reasons), func(r string) bool { return slices.Contains(n.own, r) })
+	own := n.form.Accepts(n.fact()) // how the node departs from the schema of its own form: no matter of opsets, see Verify
+	reasons := slices.DeleteFunc(slices.Clone(illegal.Reasons), func(r string) bool { return slices.Contains(own, r) })
 	if len(reasons) == 0 {
 		return nil
 	}
@@ -164,7 +183,10 @@ func (n *opsetNode) legal(opset int) error {
 
 // lower gives the node its form at opset.
 func (n *opsetNode) lower(opset int) {
-	for _, name := range schema.Droppable("", n.node.Op, opset, n.fact) {
+	if n.same(opset) {
+		return
+	}
+	for _, name := range schema.Droppable("", n.node.Op, opset, n.fact()) {
 		n.node.DeleteAttr(name)
 	}
 	for _, a := range n.unsaid(opset) {
@@ -175,14 +197,13 @@ func (n *opsetNode) lower(opset int) {
 // unsaid returns the attributes, with their values, that the node leaves out because they hold defaults which are others
 // at opset.
 func (n *opsetNode) unsaid(opset int) []*graph.Attr {
-	from, ok := schema.Lookup("", n.node.Op, n.fact.Opset)
-	to, ok2 := schema.Lookup("", n.node.Op, opset)
-	if !ok || !ok2 || from == to {
+	to, ok := schema.Lookup("", n.node.Op, opset)
+	if !ok || n.form == to {
 		return nil
 	}
 	var out []*graph.Attr
 	for _, t := range to.Attrs {
-		f, known := from.Attr(t.Name)
+		f, known := n.form.Attr(t.Name)
 		if !known || f.Type != t.Type || n.node.HasAttr(t.Name) || f.Default == nil || to.IsDefault(t.Name, f.Default) {
 			continue
 		}
