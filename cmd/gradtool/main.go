@@ -26,6 +26,7 @@ func main() { os.Exit(Main(os.Args)) }
 
 // Main runs one command line and returns the exit code.
 func Main(args []string) int {
+	delayCollection()
 	p := &process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 	stop := p.handleSignals()
 	defer stop()
