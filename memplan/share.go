@@ -1,0 +1,55 @@
+package memplan
+
+import (
+	"strings"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+)
+
+// viewed returns the value whose bytes the result v holds too, nil if v has bytes of its own.
+func viewed(v *graph.Value) *graph.Value {
+	n := v.Def
+	if n == nil || v.Index != 0 || graph.StdDomain(n.Domain) != "" || !v.Type.IsTensor() {
+		return nil
+	}
+	x := n.Operand(0)
+	if x == nil || !x.Type.IsTensor() || !op.Of(n).Has(op.View) {
+		return nil
+	}
+	return x
+}
+
+// overwritable returns the operands of n over which result 0 may be written if n is their last reader, in operand order.
+func overwritable(n *graph.Node) []*graph.Value {
+	y := n.Result(0)
+	if y == nil || !y.Type.IsTensor() {
+		return nil
+	}
+	var list []*graph.Value
+	switch op.KindOf(n) {
+	case op.KindElementwise:
+		for _, x := range n.In {
+			if x != nil && x.Type.IsTensor() && x.Type.Elem.Bits() == y.Type.Elem.Bits() && x.Type.Shape.Equal(y.Type.Shape) {
+				list = append(list, x)
+			}
+		}
+	case op.KindScatter:
+		if x := n.Operand(0); x != nil && x.Type.IsTensor() && x.Type.Elem == y.Type.Elem {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// nextSuffix ends the name of what an optimizer makes of an input.
+const nextSuffix = "_next"
+
+// successor reports whether y is what an optimizer makes of the graph input p, over which it may be written.
+func successor(y, p *graph.Value) bool {
+	name, ok := strings.CutSuffix(y.Name, nextSuffix)
+	return ok && p.Def == nil && p.Name == name && y.Type.Same(p.Type) && y.IsOutput() && p.IsInput()
+}
+
+// constant reports whether v is the result of a node that holds its value.
+func constant(v *graph.Value) bool { return v.Def != nil && op.KindOf(v.Def) == op.KindConstant }

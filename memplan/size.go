@@ -1,0 +1,64 @@
+package memplan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gradtool/graph"
+)
+
+// SymbolError says that sizes depend on symbolic dimensions that have no size.
+type SymbolError struct{ Symbols []string }
+
+func (e *SymbolError) Error() string {
+	return fmt.Sprintf("sizes depend on %s, which no size is known for", strings.Join(e.Symbols, ", "))
+}
+
+// SizeOf returns the bytes that a value of type t takes, an expression over the symbols in its shape. It is unknown for
+// strings, for what is no tensor, and where the number of elements is unknown.
+func SizeOf(t graph.Type) graph.Dim {
+	bits := int64(t.Elem.Bits())
+	if !t.IsTensor() || bits == 0 {
+		return graph.Unknown()
+	}
+	n := t.Shape.Size()
+	if bits%8 == 0 {
+		return n.Mul(graph.Known(bits / 8))
+	}
+	return n.Mul(graph.Known(bits)).CeilDiv(graph.Known(8))
+}
+
+// sizer evaluates sizes and notes the symbols that it has no size for.
+type sizer struct {
+	dims    map[string]int64
+	guess   int64 // size of symbols that dims does not name; 0 for none
+	unbound []string
+}
+
+// bytes returns the size as a number. ok is false where it is not known before the model runs; a symbol without size is noted.
+func (s *sizer) bytes(size graph.Dim) (n int64, ok bool) {
+	size = size.Eval(s.dims)
+	if n, ok = size.Int(); ok || size.IsUnknown() {
+		return n, ok && n >= 0
+	}
+	names := size.Symbols()
+	if s.guess == 0 {
+		s.unbound = append(s.unbound, names...)
+		return 0, false
+	}
+	all := map[string]int64{}
+	for _, name := range names {
+		all[name] = s.guess
+	}
+	n, ok = size.Eval(all).Int()
+	return n, ok && n >= 0
+}
+
+func (s *sizer) err() error {
+	if len(s.unbound) == 0 {
+		return nil
+	}
+	slices.Sort(s.unbound)
+	return &SymbolError{slices.Compact(s.unbound)}
+}
