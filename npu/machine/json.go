@@ -1,0 +1,42 @@
+package machine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Parse reads the JSON form of a machine. Unknown fields, trailing text and values out of range are errors.
+func Parse(data []byte) (*Machine, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	m := new(Machine)
+	if err := d.Decode(m); err != nil {
+		return nil, fmt.Errorf("machine description: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("machine description: text after the object")
+	}
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// JSON returns the JSON form of a machine, the same bytes for the same machine.
+func (m *Machine) JSON() []byte {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		panic("machine: " + err.Error()) // the type holds only numbers, strings and booleans
+	}
+	return append(b, '\n')
+}
+
+// Hash returns the SHA-256 of the JSON form in hexadecimal. A program is bound to the machine of its hash.
+func (m *Machine) Hash() string {
+	sum := sha256.Sum256(m.JSON())
+	return hex.EncodeToString(sum[:])
+}

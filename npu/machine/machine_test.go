@@ -1,0 +1,65 @@
+package machine_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"gradtool/npu/machine"
+)
+
+func TestBuiltins(t *testing.T) {
+	hashes := map[string]string{}
+	for _, name := range machine.Names() {
+		m, err := machine.Builtin(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Check(); err != nil {
+			t.Error(err)
+		}
+		back, err := machine.Parse(m.JSON())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(back.JSON(), m.JSON()) || back.Hash() != m.Hash() {
+			t.Errorf("%s: the JSON form does not round-trip", name)
+		}
+		if other := hashes[m.Hash()]; other != "" {
+			t.Errorf("%s and %s have one hash", name, other)
+		}
+		hashes[m.Hash()] = name
+	}
+	if _, err := machine.Builtin("nope"); err == nil || !strings.Contains(err.Error(), "ref-edge") {
+		t.Errorf("an unknown name gives %v", err)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	m, err := machine.Builtin("ref-edge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(m.JSON())
+	for _, c := range []struct{ name, old, new, want string }{
+		{"unknown field", `"rows"`, `"row"`, "unknown field"},
+		{"zero rows", `"rows": 16`, `"rows": 0`, "array.rows is 0"},
+		{"banks", `"banks": 128`, `"banks": 100`, "not a power of two"},
+		{"rounding", `"rne"`, `"rtz"`, "only \"rne\""},
+		{"schema", `gradtool.machine/1`, `gradtool.machine/9`, "schema"},
+		{"type", `"type": "f16"`, `"type": "f8"`, `"f8"`},
+		{"twice", `"type": "f16"`, `"type": "bf16"`, "twice"},
+		{"dram", `"bytes": 4294967296`, `"bytes": 1`, "dram.bytes"},
+	} {
+		text := strings.Replace(good, c.old, c.new, 1)
+		if text == good {
+			t.Fatalf("%s: nothing replaced", c.name)
+		}
+		if _, err := machine.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
+		}
+	}
+	if _, err := machine.Parse([]byte(good + "x")); err == nil {
+		t.Error("trailing text is accepted")
+	}
+}
