@@ -215,11 +215,17 @@ func TestPriorViolations(t *testing.T) {
 		m.Graph.Nodes[0].SetAttr(graph.IntAttr("colour", 3))
 		return true, nil
 	})
+	double := step("double", func(c *pass.Ctx, m *graph.Model) (bool, error) {
+		n := m.Graph.Nodes[0]
+		m.Graph.Append(m.Graph.NewNode(n.Domain, n.Op, n.In, []string{"copy"}, n.Attrs...))
+		return true, nil
+	})
 	for _, c := range []struct {
 		name, text string
 		passes     []pass.Pass
 		want       string
 	}{
+		{"unknown attribute copied", head + `{ y = Abs <colour: int = 1> (x) }`, []pass.Pass{double}, ""},
 		{"unknown operator renamed", head + `{ y = Nonsense (x) }`, []pass.Pass{rename}, ""},
 		{"unknown attribute renamed", head + `{ y = Abs <colour: int = 1> (x) }`, []pass.Pass{rename}, ""},
 		{"unknown operator in a function", head + `{ y = local.f (x) } <domain: "local", opset_import: ["" : 11]> f (a) => (b) { b = Nonsense (a) }`, []pass.Pass{pass.Inline(nil)}, ""},

@@ -7,28 +7,26 @@ import (
 	"gradtool/graph"
 )
 
-// Rules of op.Verify that are told apart here.
-const (
-	ruleExists = 101 // the operator exists
-	ruleTypes  = 106 // its types are allowed
-)
+const ruleTypes = 106 // of op.Verify: an operator's types are allowed
 
 // blameless knows the violations that are the input's own, so that no pass is blamed for them.
 type blameless struct {
 	marks   map[string]bool
 	invalid map[*graph.Node]bool // nodes that violate their schema
 	untyped map[*graph.Node]bool // nodes with operands or results of undeclared type
+	copies  map[string]bool      // operators that nodes of the input misuse, with the rule: a pass may copy such nodes
 }
 
 // blamelessOf notes the violations of m, and the nodes that may turn out to have types which their schema does not
 // allow when the types that m does not declare become known.
 func blamelessOf(m *graph.Model, found []error) *blameless {
-	b := &blameless{map[string]bool{}, map[*graph.Node]bool{}, map[*graph.Node]bool{}}
+	b := &blameless{map[string]bool{}, map[*graph.Node]bool{}, map[*graph.Node]bool{}, map[string]bool{}}
 	for _, err := range found {
 		b.marks[mark(err)] = true
 		var v *graph.VerifyError
 		if errors.As(err, &v) && v.Node != nil && v.Rule > 100 {
 			b.invalid[v.Node] = true
+			b.copies[misuse(v)] = true
 		}
 	}
 	note := func(g *graph.Graph) {
@@ -46,10 +44,10 @@ func blamelessOf(m *graph.Model, found []error) *blameless {
 }
 
 // has reports whether err is the input's own violation. A node that was there is known by its identity, since passes
-// rename what it computes; one that a pass made of it, by its name or, if the operator does not exist, by that.
+// rename what it computes; one that a pass made of it, by its name; a copy, such as that of a loop's body, by the operator.
 func (b *blameless) has(err error) bool {
 	var v *graph.VerifyError
-	if errors.As(err, &v) && v.Rule > 100 && (b.invalid[v.Node] || b.untyped[v.Node] && v.Rule == ruleTypes) {
+	if errors.As(err, &v) && v.Rule > 100 && (b.invalid[v.Node] || b.copies[misuse(v)] || b.untyped[v.Node] && v.Rule == ruleTypes) {
 		return true
 	}
 	return b.marks[mark(err)]
@@ -62,6 +60,14 @@ func untyped(list []*graph.Value) bool {
 		}
 	}
 	return false
+}
+
+// misuse is the rule that a node breaks and its operator.
+func misuse(v *graph.VerifyError) string {
+	if v.Node == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %s %s", v.Rule, v.Node.Domain, v.Node.Op)
 }
 
 // mark tells violations apart independently of the nodes around. Violations of one node's schema are not told
@@ -79,8 +85,6 @@ func mark(err error) string {
 		where = v.Node.Label()
 	}
 	switch {
-	case v.Rule == ruleExists && v.Node != nil:
-		return fmt.Sprintf("%d %s %s", v.Rule, v.Node.Domain, v.Node.Op)
 	case v.Rule > 100:
 		return where
 	}
