@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -53,7 +54,13 @@ type process struct {
 // panic in it becomes an error that names the verb.
 func (p *process) run(args []string) (err error) {
 	defer p.recovered(&err)
-	app := p.app()
+	help := &watched{w: p.stdout}
+	app := p.app(help)
+	defer func() {
+		if err == nil {
+			err = stdoutError(help.err)
+		}
+	}()
 	if len(args) < 2 {
 		fmt.Fprint(p.stderr, rootHelp())
 		return &codeError{codeUsage, errSilent}
@@ -114,14 +121,28 @@ func unknownVerb(word string) error {
 	return err
 }
 
-// app assembles the library's view of the verbs.
-func (p *process) app() *cli.App {
+// watched notes the first error of a writer, for the library, which prints help and does not look.
+type watched struct {
+	w   io.Writer
+	err error
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	n, err := w.w.Write(b)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// app assembles the library's view of the verbs; help goes to the writer.
+func (p *process) app(help io.Writer) *cli.App {
 	app := &cli.App{
 		Name:                      "gradtool",
 		HelpName:                  "gradtool",
 		Usage:                     "append gradients to ONNX models",
 		CustomAppHelpTemplate:     rootHelp(),
-		Writer:                    p.stdout,
+		Writer:                    help,
 		ErrWriter:                 p.stderr,
 		HideVersion:               true,
 		DisableSliceFlagSeparator: true,

@@ -121,6 +121,9 @@ func (p *process) session(c *cli.Context, v *verb) (*session, error) {
 	if n := c.NArg(); v.maxArgs >= 0 && n > v.maxArgs {
 		return nil, usagef("%s takes %s, got %d: %s", v.name, argCount(v.maxArgs), n, strings.Join(c.Args().Slice(), " "))
 	}
+	if c.IsSet("output") && c.String("output") == "" {
+		return nil, hint(usagef("-o: the name of the output is empty"), "- stands for standard output")
+	}
 	s := &session{Context: c, process: p, verb: v, quiet: c.Bool("quiet"), verbose: c.Bool("verbose")}
 	s.paint = term.NewPainter(color.Enabled(p.stderr, p.getenv))
 	s.report = newReport(v.name)
