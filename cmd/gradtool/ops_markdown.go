@@ -91,17 +91,21 @@ operators first; **zero gradient**, piecewise constant; **no gradient**, the res
 numbers; **unsupported**, none, for the reason given. In *forward* mode: **JVP**, a rule of its own; **from VJP**, the VJP
 transposed; **decompose**. *Samples* is on how many applications of the operator derivatives of first and second order are compared with
 finite differences (`+"`scripts/conformance`"+`), in every form that the sample has at older opsets. *Types* are the floating-point types
-that the operator takes; gradients keep them. *ORT* tells which operators ONNX Runtime's training builds have a gradient for.
+that the operator takes; gradients keep them. *ORT* tells which operators ONNX Runtime's training builds have a gradient for, *onnx-ad* of
+which onnx-ad 0.3.0 differentiates at least one of our samples (of all 851, with respect to every floating-point input, it does 568).
 
 `)
-	counts, theirs, both := map[string]int{}, comparedOps("onnxruntime"), 0
-	differentiable := 0
+	counts, ortOps, adOps := map[string]int{}, comparedOps("onnxruntime"), comparedOps("onnx-ad")
+	differentiable, inORT, inAD := 0, 0, 0
 	for _, r := range rows {
 		counts[r.Derivative]++
 		if r.kind == autodiff.HasVJP || r.kind == autodiff.Decomposed {
 			differentiable++
-			if theirs[r.Name] {
-				both++
+			if ortOps[r.Name] {
+				inORT++
+			}
+			if adOps[r.Name] {
+				inAD++
 			}
 		}
 	}
@@ -111,15 +115,15 @@ that the operator takes; gradients keep them. *ORT* tells which operators ONNX R
 			parts = append(parts, fmt.Sprintf("%d %s", n, k))
 		}
 	}
-	fmt.Fprintf(w, "%s: %s. Of the %d with a derivative, ONNX Runtime's training builds have one for %d.\n\n", count(len(rows), "operator"), strings.Join(parts, ", "), differentiable, both)
-	fmt.Fprintln(w, "| operator | versions | infer | eval | reverse | forward | samples | types | ORT | reason |\n|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintf(w, "%s: %s. Of the %d with a derivative, ONNX Runtime's training builds have one for %d and onnx-ad for %d.\n\n", count(len(rows), "operator"), strings.Join(parts, ", "), differentiable, inORT, inAD)
+	fmt.Fprintln(w, "| operator | versions | infer | eval | reverse | forward | samples | types | ORT | onnx-ad | reason |\n|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, r := range rows {
 		reason := strings.ReplaceAll(r.Reason, "|", `\|`)
-		samples, ort, types := "", "", ""
+		samples, ort, ad, types := "", "", "", ""
 		if r.kind == autodiff.HasVJP || r.kind == autodiff.Decomposed {
-			samples, ort, types = fmt.Sprint(r.Tested), yes(theirs[r.Name]), r.Types
+			samples, ort, ad, types = fmt.Sprint(r.Tested), yes(ortOps[r.Name]), yes(adOps[r.Name]), r.Types
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.key(), versionList(r.Versions), yes(r.Infer), yes(r.Eval), r.Derivative, r.Forward, samples, types, ort, reason)
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.key(), versionList(r.Versions), yes(r.Infer), yes(r.Eval), r.Derivative, r.Forward, samples, types, ort, ad, reason)
 	}
 	return nil
 }

@@ -43,13 +43,18 @@ func TestCompared(t *testing.T) {
 			have[r.Name] = true
 		}
 	}
-	theirs := comparedOps("onnxruntime")
-	if len(theirs) < 60 {
-		t.Errorf("%d operators read", len(theirs))
-	}
-	for _, name := range slices.Sorted(maps.Keys(theirs)) {
-		if !have[name] {
-			t.Errorf("%s has no derivative", name)
+	for _, c := range []struct {
+		tool  string
+		least int
+	}{{"onnxruntime", 60}, {"onnx-ad", 120}} {
+		theirs := comparedOps(c.tool)
+		if len(theirs) < c.least {
+			t.Errorf("%s: %d operators read", c.tool, len(theirs))
+		}
+		for _, name := range slices.Sorted(maps.Keys(theirs)) {
+			if !have[name] {
+				t.Errorf("%s: %s has no derivative", c.tool, name)
+			}
 		}
 	}
 }
