@@ -1,0 +1,67 @@
+#include "textflag.h"
+
+// One MAC of the numeric contract is a MULPS and an ADDPS: product and sum are rounded one after the other.
+
+// func macTile(c *[32]float32, a, b *float32, k int)
+TEXT ·macTile(SB), NOSPLIT, $0-32
+	MOVQ c+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DX
+	MOVQ k+24(FP), CX
+	MOVUPS 0(DI), X0
+	MOVUPS 16(DI), X1
+	MOVUPS 32(DI), X2
+	MOVUPS 48(DI), X3
+	MOVUPS 64(DI), X4
+	MOVUPS 80(DI), X5
+	MOVUPS 96(DI), X6
+	MOVUPS 112(DI), X7
+	TESTQ CX, CX
+	JEQ  done
+
+loop:
+	MOVUPS (DX), X8
+	MOVUPS 16(DX), X9
+	MOVSS  0(SI), X10
+	SHUFPS $0, X10, X10
+	MOVAPS X10, X11
+	MULPS  X8, X10
+	ADDPS  X10, X0
+	MULPS  X9, X11
+	ADDPS  X11, X1
+	MOVSS  4(SI), X12
+	SHUFPS $0, X12, X12
+	MOVAPS X12, X13
+	MULPS  X8, X12
+	ADDPS  X12, X2
+	MULPS  X9, X13
+	ADDPS  X13, X3
+	MOVSS  8(SI), X10
+	SHUFPS $0, X10, X10
+	MOVAPS X10, X11
+	MULPS  X8, X10
+	ADDPS  X10, X4
+	MULPS  X9, X11
+	ADDPS  X11, X5
+	MOVSS  12(SI), X12
+	SHUFPS $0, X12, X12
+	MOVAPS X12, X13
+	MULPS  X8, X12
+	ADDPS  X12, X6
+	MULPS  X9, X13
+	ADDPS  X13, X7
+	ADDQ $16, SI
+	ADDQ $32, DX
+	DECQ CX
+	JNE  loop
+
+done:
+	MOVUPS X0, 0(DI)
+	MOVUPS X1, 16(DI)
+	MOVUPS X2, 32(DI)
+	MOVUPS X3, 48(DI)
+	MOVUPS X4, 64(DI)
+	MOVUPS X5, 80(DI)
+	MOVUPS X6, 96(DI)
+	MOVUPS X7, 112(DI)
+	RET
