@@ -1,0 +1,142 @@
+package memplan
+
+import (
+	"fmt"
+
+	"gradtool/graph"
+	"gradtool/memplan/offset"
+)
+
+// Align is what offsets in an arena are multiples of: the length of a cache line, which is enough for every
+// vector unit too.
+const Align = 64
+
+// DefaultEffort is the search for offsets that planning makes, in steps of work: about two seconds.
+const DefaultEffort = 400_000_000
+
+// Placed is the lives of values with their places in the arena.
+type Placed struct {
+	*Live
+	At     map[*Buffer]int64 // offsets; buffers without bytes have none
+	Arena  int64
+	Bound  int64 // no arena for these lives is smaller: the most bytes alive at one step, each buffer rounded up to Align
+	Proved bool  // no arena for these lives is smaller than Arena
+	Method string
+}
+
+// Place assigns offsets to the buffers of l, with about effort steps of search.
+func Place(l *Live, effort int64) (*Placed, error) {
+	var list []offset.Buffer
+	var which []*Buffer
+	for i, b := range l.Buffers {
+		if b.Bytes == 0 {
+			continue
+		}
+		// Rounded sizes keep every offset a multiple: then the exact search, which works in units, applies.
+		size := (b.Bytes + Align - 1) / Align * Align
+		list = append(list, offset.Buffer{ID: fmt.Sprint(i), Lower: int64(b.First), Upper: int64(b.Last) + 1, Size: size})
+		which = append(which, b)
+	}
+	p := &Placed{Live: l, At: map[*Buffer]int64{}}
+	if len(list) == 0 {
+		p.Proved = true
+		return p, nil
+	}
+	r, err := offset.Solve(list, 0, effort)
+	if err != nil {
+		return nil, err
+	}
+	p.Arena, p.Bound, p.Proved, p.Method = r.Height, r.Bound, r.Optimal, r.Method
+	for i, b := range which {
+		p.At[b] = r.Offsets[i]
+	}
+	return p, nil
+}
+
+// Plan is what a plan tells those who run the model. It names values and nodes as the model does: the order is that of the
+// nodes in the file.
+type Plan struct {
+	Schema    string      `json:"schema"` // PlanSchema
+	Arena     int64       `json:"arena_bytes"`
+	Bound     int64       `json:"bound_bytes"`
+	Align     int64       `json:"align"`
+	Steps     int         `json:"steps"`
+	Values    []Slot      `json:"values"`    // in order of definition
+	Workspace []Space     `json:"workspace"` // in order of time
+	InPlace   [][2]string `json:"in_place"`  // value written over, value written
+	State     [][2]string `json:"state"`     // input written over, output written
+	Outside   []Reason    `json:"outside"`   // what the arena does not hold
+}
+
+// Slot is where a value lies, and from which step to which.
+type Slot struct {
+	Name  string `json:"name"`
+	At    int64  `json:"offset"`
+	Bytes int64  `json:"bytes"`
+	First int    `json:"first"`
+	Last  int    `json:"last"`
+}
+
+// Space is the workspace of the node that runs at a step.
+type Space struct {
+	Step  int   `json:"step"`
+	At    int64 `json:"offset"`
+	Bytes int64 `json:"bytes"`
+}
+
+// Reason is a value outside of the arena, and why it is.
+type Reason struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// PlanSchema names the form of [Plan] as JSON.
+const PlanSchema = "gradtool.memory/1"
+
+// Plan returns p in terms of names.
+func (p *Placed) Plan() *Plan {
+	out := &Plan{Schema: PlanSchema, Arena: p.Arena, Bound: p.Bound, Align: Align, Steps: len(p.Order),
+		Values: []Slot{}, Workspace: []Space{}, InPlace: [][2]string{}, State: [][2]string{}, Outside: []Reason{}}
+	last := lastReads(p.Graph, p.Order)
+	for i, n := range p.Order {
+		for _, v := range n.Out {
+			if v == nil {
+				continue
+			}
+			if b := p.Of[v]; b != nil {
+				out.Values = append(out.Values, Slot{Name: v.Name, At: p.At[b], Bytes: b.Bytes, First: i, Last: max(i, last[v])})
+			}
+		}
+	}
+	for _, b := range p.Buffers {
+		if b.Node != nil {
+			out.Workspace = append(out.Workspace, Space{b.First, p.At[b], b.Bytes})
+		}
+	}
+	for _, x := range p.InPlace {
+		out.InPlace = append(out.InPlace, [2]string{x.From.Name, x.To.Name})
+	}
+	for _, x := range p.State {
+		out.State = append(out.State, [2]string{x.From.Name, x.To.Name})
+	}
+	for _, x := range p.Outside {
+		out.Outside = append(out.Outside, Reason{x.Value.Name, x.Why})
+	}
+	return out
+}
+
+// lastReads returns the last step that reads each value itself; outputs are read behind the last step.
+func lastReads(g *graph.Graph, order []*graph.Node) map[*graph.Value]int {
+	last := map[*graph.Value]int{}
+	for i, n := range order {
+		for _, v := range operands(n) {
+			if v != nil {
+				last[v] = i
+			}
+		}
+	}
+	for _, v := range g.Outputs {
+		last[v] = len(order) - 1
+	}
+	return last
+}
