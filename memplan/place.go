@@ -56,16 +56,17 @@ func Place(l *Live, effort int64) (*Placed, error) {
 // Plan is what a plan tells those who run the model. It names values and nodes as the model does: the order is that of the
 // nodes in the file.
 type Plan struct {
-	Schema    string      `json:"schema"` // PlanSchema
-	Arena     int64       `json:"arena_bytes"`
-	Bound     int64       `json:"bound_bytes"`
-	Align     int64       `json:"align"`
-	Steps     int         `json:"steps"`
-	Values    []Slot      `json:"values"`    // in order of definition
-	Workspace []Space     `json:"workspace"` // in order of time
-	InPlace   [][2]string `json:"in_place"`  // value written over, value written
-	State     [][2]string `json:"state"`     // input written over, output written
-	Outside   []Reason    `json:"outside"`   // what the arena does not hold
+	Schema    string           `json:"schema"` // PlanSchema
+	Dims      map[string]int64 `json:"dims"`   // sizes of symbolic dimensions that the plan is for
+	Arena     int64            `json:"arena_bytes"`
+	Bound     int64            `json:"bound_bytes"`
+	Align     int64            `json:"align"`
+	Steps     int              `json:"steps"`
+	Values    []Slot           `json:"values"`    // in order of definition
+	Workspace []Space          `json:"workspace"` // in order of time
+	InPlace   [][2]string      `json:"in_place"`  // value written over, value written
+	State     [][2]string      `json:"state"`     // input written over, output written
+	Outside   []Reason         `json:"outside"`   // what the arena does not hold
 }
 
 // Slot is where a value lies, and from which step to which.
@@ -79,9 +80,10 @@ type Slot struct {
 
 // Space is the workspace of the node that runs at a step.
 type Space struct {
-	Step  int   `json:"step"`
-	At    int64 `json:"offset"`
-	Bytes int64 `json:"bytes"`
+	Step   int    `json:"step"`
+	Result string `json:"result"` // the node's first result
+	At     int64  `json:"offset"`
+	Bytes  int64  `json:"bytes"`
 }
 
 // Reason is a value outside of the arena, and why it is.
@@ -93,9 +95,12 @@ type Reason struct {
 // PlanSchema names the form of [Plan] as JSON.
 const PlanSchema = "gradtool.memory/1"
 
-// Plan returns p in terms of names.
-func (p *Placed) Plan() *Plan {
-	out := &Plan{Schema: PlanSchema, Arena: p.Arena, Bound: p.Bound, Align: Align, Steps: len(p.Order),
+// Plan returns p in terms of names. dims are the sizes that symbolic dimensions were given.
+func (p *Placed) Plan(dims map[string]int64) *Plan {
+	if dims == nil {
+		dims = map[string]int64{}
+	}
+	out := &Plan{Schema: PlanSchema, Dims: dims, Arena: p.Arena, Bound: p.Bound, Align: Align, Steps: len(p.Order),
 		Values: []Slot{}, Workspace: []Space{}, InPlace: [][2]string{}, State: [][2]string{}, Outside: []Reason{}}
 	last := lastReads(p.Graph, p.Order)
 	for i, n := range p.Order {
@@ -110,7 +115,7 @@ func (p *Placed) Plan() *Plan {
 	}
 	for _, b := range p.Buffers {
 		if b.Node != nil {
-			out.Workspace = append(out.Workspace, Space{b.First, p.At[b], b.Bytes})
+			out.Workspace = append(out.Workspace, Space{b.First, firstResult(b.Node), p.At[b], b.Bytes})
 		}
 	}
 	for _, x := range p.InPlace {
@@ -123,6 +128,16 @@ func (p *Placed) Plan() *Plan {
 		out.Outside = append(out.Outside, Reason{x.Value.Name, x.Why})
 	}
 	return out
+}
+
+// firstResult returns the name of a node's first result.
+func firstResult(n *graph.Node) string {
+	for _, v := range n.Out {
+		if v != nil {
+			return v.Name
+		}
+	}
+	return ""
 }
 
 // lastReads returns the last step that reads each value itself; outputs are read behind the last step.

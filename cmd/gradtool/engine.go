@@ -10,6 +10,7 @@ import (
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
 	"gradtool/internal/ort"
+	"gradtool/memplan"
 	"gradtool/onnxio"
 )
 
@@ -22,11 +23,12 @@ type engine struct {
 	name string
 	wide bool
 	s    *session
+	mem  *memplan.Arena // of --plan
 }
 
 // engine returns what --engine and --float64 name.
 func (s *session) engine() (*engine, error) {
-	e := &engine{s.String("engine"), s.Bool("float64"), s}
+	e := &engine{s.String("engine"), s.Bool("float64"), s, nil}
 	switch e.name {
 	case "interp":
 	case "ort":
@@ -47,7 +49,11 @@ func (e *engine) run(m *graph.Model, feed []*op.Array, seed uint64) ([]*op.Array
 	if e.name == "ort" {
 		return e.runORT(m, feed)
 	}
-	machine, err := interp.New(m, interp.Options{Wide: e.wide, Seed: seed})
+	opt := interp.Options{Wide: e.wide, Seed: seed}
+	if e.mem != nil {
+		opt.Memory = e.mem
+	}
+	machine, err := interp.New(m, opt)
 	if err != nil {
 		return nil, err
 	}

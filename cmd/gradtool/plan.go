@@ -5,40 +5,50 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"gradtool/internal/size"
+	"gradtool/memplan"
 	"gradtool/memplan/offset"
 	"gradtool/memplan/remat"
 )
 
 func planVerb() verb {
 	return verb{
-		name: "plan", group: groupOther, maxArgs: 0,
-		summary: "plan memory: places of buffers in one arena, or what to compute twice under a budget",
+		name: "plan", group: groupStage, args: "[MODEL|-]", maxArgs: 1,
+		summary: "plan memory: order, shared bytes, and places in one arena",
 		about: `
-Only the planners on their own are offered so far: they read tables of buffers and bare graphs, not models.
---buffers reads CSV with the columns id, lower, upper (lifetime, half-open), size and optionally alignment, gaps,
+Puts the nodes of a model in an order that needs little memory, decides which values share bytes (views,
+results in place of operands that die, an optimizer's results in place of its parameters), and gives each value
+that nodes compute a place in one arena. The model written has its nodes in that order and the plan in its
+metadata ("gradtool.plan"); any runtime runs it as before, and "gradtool run --plan" runs it in an arena of
+exactly that size. Every plan is replayed by a checker of its own before it is written. Inputs, initializers and
+what has no size before the model runs lie elsewhere. Sizes must be known: --dim gives symbolic dimensions
+theirs, which the written model then has.
+
+Without a model the planners work on their own, on tables of buffers and bare graphs. --buffers reads CSV with the columns id, lower, upper (lifetime, half-open), size and optionally alignment, gaps,
 hint and offset (where a buffer is fixed), as MiniMalloc does, and writes it with the offsets. The bound is the
 most bytes that live at one time: no plan is lower.
 --remat-graph reads a graph of computations in NetworkX's node-link JSON, as Moccasin has it: nodes with id, memory
 (cost_ram or out_cost) and cost (cost_cpu or duration), links from what is read to its readers. It writes a sequence,
 in which nodes may come again, whose memory stays within --budget at the least cost found, and prints a bound on the
 cost of all sequences. A share is one of the peak of the graph's own order.`,
-		examples: []string{"gradtool plan --buffers live.csv -o plan.csv", "gradtool plan --buffers live.csv --capacity 1048576 -o plan.csv",
+		examples: []string{"gradtool plan --dim N=32 train.onnx -o planned.onnx", "gradtool plan --explain --dim N=32 train.onnx -o planned.onnx",
+			"gradtool plan --buffers live.csv -o plan.csv", "gradtool plan --buffers live.csv --capacity 1048576 -o plan.csv",
 			"gradtool plan --remat-graph net.json --budget 70% -o plan.json"},
-		flags: []cli.Flag{
+		flags: slices.Concat([]cli.Flag{
+			&cli.BoolFlag{Name: "keep-order", Usage: "leave nodes in the order that they have"},
+			dimFlag(),
 			&cli.StringFlag{Name: "buffers", Usage: "read buffers from `FILE`, - for standard input"},
 			&cli.StringFlag{Name: "capacity", Usage: "find a plan of at most `BYTES`, in place of the lowest"},
 			&cli.StringFlag{Name: "remat-graph", Usage: "read a graph from `FILE`, - for standard input"},
 			&cli.StringFlag{Name: "budget", Usage: "keep memory within `BYTES|%`"},
-			&cli.Int64Flag{Name: "effort", DefaultText: fmt.Sprintf("%d, %d for graphs", offset.DefaultBudget/million, remat.DefaultMoves/million),
+			&cli.Int64Flag{Name: "effort", DefaultText: fmt.Sprintf("%d, %d for buffers, %d for graphs", memplan.DefaultEffort/million, offset.DefaultBudget/million, remat.DefaultMoves/million),
 				Usage: "stop after about `N` million steps of search"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the plan to `FILE` in place of standard output"},
-			reportFlag(),
-		},
+		}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
 		run: runPlan,
 	}
 }
@@ -51,6 +61,9 @@ func runPlan(s *session) error {
 	if e := s.Int64("effort"); s.IsSet("effort") && (e < 1 || e > million) {
 		return usagef("--effort %d, want 1 to %d", e, million)
 	}
+	if (buffers || graph) && s.NArg() > 0 {
+		return usagef("--buffers and --remat-graph plan without a model, got %s", s.Args().First())
+	}
 	switch {
 	case buffers && graph:
 		return usagef("--buffers and --remat-graph are two different things to do")
@@ -62,8 +75,12 @@ func runPlan(s *session) error {
 		return s.planBuffers()
 	case graph:
 		return s.planRemat()
+	case s.IsSet("capacity"):
+		return usagef("--capacity goes with --buffers")
+	case s.IsSet("budget"):
+		return usagef("--budget goes with --remat-graph")
 	}
-	return hint(usagef("nothing to plan"), "name a table of buffers with --buffers FILE or a graph with --remat-graph FILE")
+	return s.planModel()
 }
 
 // effort returns how many steps of search to make.

@@ -34,6 +34,7 @@ in double precision; ort is ONNX Runtime, where gradtool was built with it.`,
 			&cli.StringFlag{Name: "out-dir", Usage: "write the outputs to `DIR` as output_0.pb, ..."},
 			engineFlag(),
 			&cli.BoolFlag{Name: "float64", Usage: "compute in double precision (interp)"},
+			&cli.BoolFlag{Name: "plan", Usage: "keep what nodes compute in one arena, as the model's memory plan says (interp)"},
 			jsonFlag(), reportFlag(),
 		}, inputFlags()),
 		run: runRun,
@@ -57,10 +58,17 @@ func runRun(s *session) error {
 	if err != nil {
 		return err
 	}
+	plan, err := s.plan(e, m, dims)
+	if err != nil {
+		return err
+	}
 	if err := bindDims(m, dims); err != nil {
 		return err
 	}
 	if _, err := prepare(m, nil); err != nil {
+		return err
+	}
+	if err := e.useArena(plan, m); err != nil {
 		return err
 	}
 	given, err := s.givenInputs(m)
@@ -79,6 +87,7 @@ func runRun(s *session) error {
 	if err != nil {
 		return err
 	}
+	s.reportArena(e)
 	if err := s.saveOutputs(m, outs); err != nil {
 		return err
 	}

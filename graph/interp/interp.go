@@ -20,6 +20,21 @@ type Options struct {
 	Seed uint64 // for random operators without a seed attribute
 	// Watch, if set, is called with each value of the main graph as it is computed.
 	Watch func(v *graph.Value, a *op.Array)
+	// Memory, if set, holds values of the main graph in place of the machine.
+	Memory Memory
+}
+
+// Memory is where the results of the main graph's nodes are kept from the node that computes them to the last one that
+// reads them.
+type Memory interface {
+	// Begin is called before a node runs.
+	Begin(n *graph.Node) error
+	// Put takes a value that was computed; held is false if the machine must keep it.
+	Put(v *graph.Value, a *op.Array) (held bool, err error)
+	// Get returns a value that Put has taken.
+	Get(v *graph.Value) (*op.Array, error)
+	// Drop says that a value that Put has taken is not read any more.
+	Drop(v *graph.Value)
 }
 
 // Machine evaluates one model, many times.
@@ -117,7 +132,23 @@ func (m *Machine) graph(g *graph.Graph, env map[*graph.Value]*op.Array) ([]*op.A
 	for _, v := range g.Outputs {
 		left[v]++
 	}
+	main := g == m.model.Graph
+	memory := m.opt.Memory
+	if !main {
+		memory = nil
+	}
+	drop := func(v *graph.Value) {
+		if a, ok := env[v]; ok && a == nil {
+			memory.Drop(v)
+		}
+		delete(env, v)
+	}
 	for _, n := range g.Nodes {
+		if memory != nil {
+			if err := memory.Begin(n); err != nil {
+				return nil, fmt.Errorf("node %s: %w", n.Label(), err)
+			}
+		}
 		if err := m.node(n, env); err != nil {
 			return nil, err
 		}
@@ -125,11 +156,22 @@ func (m *Machine) graph(g *graph.Graph, env map[*graph.Value]*op.Array) ([]*op.A
 			if v == nil {
 				continue
 			}
-			if m.opt.Watch != nil && g == m.model.Graph {
+			if m.opt.Watch != nil && main {
 				m.opt.Watch(v, env[v])
 			}
-			if left[v] == 0 {
-				delete(env, v)
+			if memory != nil {
+				held, err := memory.Put(v, env[v])
+				if err != nil {
+					return nil, fmt.Errorf("node %s: %w", n.Label(), err)
+				}
+				if held {
+					env[v] = nil // the memory has it
+				}
+			}
+		}
+		for _, v := range n.Out {
+			if v != nil && left[v] == 0 {
+				drop(v)
 			}
 		}
 		for _, v := range reads(n) {
@@ -137,7 +179,7 @@ func (m *Machine) graph(g *graph.Graph, env map[*graph.Value]*op.Array) ([]*op.A
 				continue
 			}
 			if left[v]--; left[v] == 0 {
-				delete(env, v)
+				drop(v)
 			}
 		}
 	}
@@ -160,9 +202,12 @@ func reads(n *graph.Node) []*graph.Value {
 	return n.In
 }
 
-// value returns what v holds: computed, fed, or read from its initializer.
+// value returns what v holds: computed, fed, or read from its initializer. A nil entry of env says that the memory has it.
 func (m *Machine) value(v *graph.Value, env map[*graph.Value]*op.Array) (*op.Array, error) {
 	if a, ok := env[v]; ok {
+		if a == nil {
+			return m.opt.Memory.Get(v)
+		}
 		return a, nil
 	}
 	if v.Init == nil {

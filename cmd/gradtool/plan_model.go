@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gradtool/graph"
+	"gradtool/graph/pass"
+	"gradtool/internal/size"
+	"gradtool/memplan"
+)
+
+// planModel plans the memory of a model.
+func (s *session) planModel() error {
+	path, err := s.inputPath()
+	if err != nil {
+		return hint(err, "or name a table of buffers with --buffers FILE, or a graph with --remat-graph FILE")
+	}
+	out, err := s.target(derivedName(path, "plan"))
+	if err != nil {
+		return err
+	}
+	dims, err := s.dims()
+	if err != nil {
+		return err
+	}
+	m, closer, err := s.openModel(path)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	if err := inspect(m); err != nil {
+		return err
+	}
+	if err := bindDims(m, dims); err != nil {
+		return err
+	}
+	var made *memplan.Made
+	begin := time.Now()
+	if err := s.runPasses(m, planPasses(memplan.PlanOptions{KeepOrder: s.Bool("keep-order"), Effort: s.effort(memplan.DefaultEffort)}, &made)); err != nil {
+		return planError(m, err)
+	}
+	took := time.Since(begin)
+	plan := made.Plan(dims)
+	if err := memplan.Check(m.Graph, plan); err != nil {
+		return fmt.Errorf("the plan is wrong, please report this: %w", err)
+	}
+	if err := plan.Write(m); err != nil {
+		return err
+	}
+	if err := s.saveModel(out, m); err != nil {
+		return err
+	}
+	s.reportPlan(made, plan, took)
+	return nil
+}
+
+// planPasses are the passes of plan. Nodes are planned in the form in which they are written.
+func planPasses(opt memplan.PlanOptions, res **memplan.Made) []pass.Pass {
+	return []pass.Pass{
+		pass.Sort(), pass.Inline(isCluster), pass.Upgrade(), pass.Infer(), opsetPass(0),
+		{
+			Name: "plan", Doc: "put nodes in an order that needs little memory, and values in their places", Required: true,
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				made, err := memplan.Make(m.Graph, opt)
+				if err != nil {
+					return false, err
+				}
+				made.Apply()
+				*res = made
+				return true, nil
+			},
+		},
+	}
+}
+
+// isCluster reports whether f is a cluster of verb fuse: one kernel, whose inner values take no memory.
+func isCluster(f *graph.Function) bool { return f.Domain == "gradtool" }
+
+// planError says what to do about sizes that are not known.
+func planError(m *graph.Model, err error) error {
+	var unbound *memplan.SymbolError
+	if !errors.As(err, &unbound) {
+		return err
+	}
+	var flags []string
+	for _, name := range unbound.Symbols {
+		flags = append(flags, "--dim "+name+"=SIZE")
+	}
+	text := "give them sizes: " + strings.Join(flags, " ")
+	if terms, perr := memplan.PeakTerms(m.Graph, nil); perr == nil && len(terms) > 0 {
+		text += "\nin its own order the model needs " + peakText(terms) + " bytes"
+	}
+	return hint(usagef("%v", err), "%s", text)
+}
+
+// peakText writes the largest of some sizes.
+func peakText(terms []graph.Dim) string {
+	var list []string
+	for _, d := range terms {
+		list = append(list, d.String())
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return "max(" + strings.Join(list, ", ") + ")"
+}
+
+// percent returns how much larger a is than b, in percent.
+func percent(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return 100 * (float64(a)/float64(b) - 1)
+}
+
+// reportPlan says what was planned.
+func (s *session) reportPlan(m *memplan.Made, p *memplan.Plan, took time.Duration) {
+	outside := ""
+	if n := len(p.Outside); n > 0 {
+		outside = fmt.Sprintf(", %s outside of it", count(n, "value"))
+	}
+	s.summaryf("%s, %s; own order %s, planned %s (%+.1f %%); arena %s, %.2f %% above the bound%s; %s", count(p.Steps, "node"), count(len(p.Values), "value"),
+		size.Bytes(m.Given), size.Bytes(m.Peak), percent(m.Peak, m.Given), size.Bytes(p.Arena), percent(p.Arena, p.Bound), outside, size.Duration(took))
+	for _, o := range p.Outside {
+		s.verbosef("%q is not in the arena: %s", o.Name, o.Why)
+	}
+	r := s.report
+	r.set("nodes", p.Steps)
+	r.set("own_peak", m.Given)
+	r.set("own_peak_shared", m.Shared)
+	r.set("peak", m.Peak)
+	r.set("floor", m.Floor)
+	r.set("bound", p.Bound)
+	r.set("arena", p.Arena)
+	r.set("gap_percent", percent(p.Arena, p.Bound))
+	r.set("proved", m.Proved)
+	r.set("method", m.Method)
+	r.set("plan", p)
+}
