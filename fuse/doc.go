@@ -19,4 +19,7 @@
 //     metadata_props, not in attributes.
 //
 // [Inline] restores the graph node for node.
+//
+// Two further stages change the graph itself, up to rounding: [Rewrite] puts fused operators of the standard in the place of what
+// spells them out, and [Chunk] computes a loss over many classes piece by piece.
 package fuse

@@ -30,6 +30,11 @@ that of --opset) has them: Gemm, LayerNormalization, Gelu, Softmax, RMSNormaliza
 rounding. --frozen names weights that nobody trains: batch normalizations disappear in the convolutions in
 front of them.
 
+With --chunk the product that makes the logits, the softmax cross entropy and the gradients of both are computed
+by some rows or some classes at a time, so that the logits of a large vocabulary never exist as a whole. That
+needs logits that are no output: drop them with prune --keep. Sums are in another order, so results differ in
+rounding. auto takes what is estimated to need less memory, where the logits take 4 MiB or more.
+
 What pays is decided by a model of the memory traffic in which --dim gives symbolic dimensions sizes (8
 without); --explain says what stays apart, and why.`,
 		examples: []string{
@@ -42,6 +47,7 @@ without); --explain says what stays apart, and why.`,
 			&cli.StringFlag{Name: "emit", Value: "functions", DefaultText: "functions", Usage: "what becomes of clusters: calls of functions, or nodes with metadata: `functions|flat`"},
 			&cli.StringFlag{Name: "for", Usage: "write no clusters, but the fused operators that a runtime has kernels for: `ort`"},
 			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
+			&cli.StringFlag{Name: "chunk", Usage: "compute the loss tail piece by piece: `auto|rows[=N]|classes[=N]`"},
 			&cli.Int64Flag{Name: "opset", Usage: "with --for: write the model at ai.onnx opset `N` (default: the model's own)"},
 			&cli.Int64Flag{Name: "on-chip", Value: 128 << 10, Usage: "memory that a kernel can hold beside its streams, in `BYTES`"},
 			&cli.IntFlag{Name: "max-nodes", Value: 256, Usage: "make no cluster of more than `N` nodes"},
@@ -118,12 +124,21 @@ func runFuse(s *session) error {
 	if err := inspect(m); err != nil {
 		return err
 	}
-	if s.IsSet("for") || s.IsSet("frozen") {
-		done, err := s.rewriteFor(m)
+	stages := []struct {
+		asked bool
+		run   func(*graph.Model) (bool, error)
+	}{{s.IsSet("chunk"), s.chunk}, {s.IsSet("for") || s.IsSet("frozen"), s.rewriteFor}}
+	changed := false
+	for _, st := range stages {
+		if !st.asked {
+			continue
+		}
+		done, err := st.run(m)
 		if err != nil {
 			return err
 		}
-		if !done { // operators may have changed form: go on with what was read
+		changed = changed || done
+		if !changed { // operators may have changed form: go on with what was read
 			closer.Close()
 			if m, closer, err = open(); err != nil {
 				return err

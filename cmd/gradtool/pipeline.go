@@ -36,6 +36,8 @@ func order() []pass.Constraint {
 		pass.Constraint{Before: "upgrade", After: "prune", Why: "rules cover the newest form of each operator"},
 		pass.Constraint{Before: "prune", After: "opset", Why: "an operator that goes needs no opset"},
 		pass.Constraint{Before: "infer", After: "rewrite", Why: "rules ask for types and shapes, and cover the newest form of each operator"},
+		pass.Constraint{Before: "infer", After: "chunk", Why: "pieces are made where shapes are known"},
+		pass.Constraint{Before: "chunk", After: "rewrite", Why: "the products of the pieces take part in the choice of operators"},
 		pass.Constraint{Before: "rewrite", After: "opset", Why: "the operators put in take part in choosing the opset"},
 		pass.Constraint{Before: "opset", After: "fuse", Why: "bodies of clusters hold operators in the form that is written"},
 		pass.Constraint{Before: "unfuse", After: "inline", Why: "a cluster gets its names and constants back from its call"},
