@@ -162,3 +162,39 @@ func rowsEffects(list []Access, op Op, a *Rows) []Access {
 	table(true)
 	return list
 }
+
+// Touched returns the rows of the table that a gather or scatter reads and writes, given its indices. Rows out of range are
+// left out.
+func (a *Gather) Touched(s *Core, op Op) []Access {
+	idx, w := s.words(a.Index)
+	return touched("dram", op == OpGather, a.Update, int(a.Rows), a.Limit, func(r int) int32 { return int32(idx[w+r*int(a.IndexS)]) }, func(list []Access, row int64, write bool) []Access {
+		return moveAccess(list, "dram", DRAM, a.DRAM+row*a.Pitch*int64(a.Type.Bytes()), a.Type, []int32{a.Len}, []int64{1}, write)
+	})
+}
+
+// Touched is the same for tables on chip.
+func (a *Rows) Touched(s *Core, op Op) []Access {
+	idx, w := s.words(a.Index)
+	return touched("table", op == OpRowsGet, a.Update, int(a.Rows), a.Limit, func(r int) int32 { return int32(idx[w+r*int(a.IndexS)]) }, func(list []Access, row int64, write bool) []Access {
+		return moveAccess(list, "table", a.Table.Space(), a.Table.Offset()+row*int64(a.Pitch)*4, a.Type, []int32{a.Len}, []int32{a.TS}, write)
+	})
+}
+
+func touched(name string, get bool, u Update, rows int, limit int32, index func(int) int32, access func([]Access, int64, bool) []Access) []Access {
+	var list []Access
+	seen := map[int64]bool{}
+	for r := range rows {
+		at, ok := row(index(r), limit)
+		if !ok {
+			continue
+		}
+		if get || u != Set && !seen[at] {
+			list = access(list, at, false)
+		}
+		if !get && !seen[at] {
+			list = access(list, at, true)
+		}
+		seen[at] = true
+	}
+	return list
+}
