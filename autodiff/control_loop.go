@@ -22,8 +22,9 @@ type loop struct {
 	rows    []*rowRead
 	jIn     *op.Builder // in which jEarly, the same number, stands
 	jEarly  *graph.Value
-	again   *graph.Node // runs the iterations before j again
-	before  *op.Builder // emits in front of the forward Loop
+	again   *graph.Node    // runs the iterations before j again
+	before  *op.Builder    // emits in front of the forward Loop
+	kept    []*graph.Value // what an iteration keeps
 }
 
 // loopVJP differentiates a Loop. See [loop].
@@ -116,6 +117,9 @@ func (l *loop) reverse() []*graph.Value {
 	if err := c.Info.Node(n); err != nil && c.Err == nil {
 		c.Err = err
 	}
+	if l.plan.Record != nil && n.Meta.Get(graph.MetaLoop) == "" {
+		*l.plan.Record = append(*l.plan.Record, l.use())
+	}
 	if len(outs) == 1 {
 		return nil
 	}
@@ -163,6 +167,7 @@ func (l *loop) trips() *graph.Value {
 // stack makes the Loop stack v, a tensor in its body, and returns the stack.
 func (l *loop) stack(v *graph.Value) *graph.Value {
 	c := l.c
+	l.kept = append(l.kept, v)
 	addOutput(forward(c, l.g), v)
 	y := l.n.DefineOut(len(l.g.Outputs)-2, c.G.Model.Fresh(v.Name+"_stack"))
 	c.rev.added = append(c.rev.added, y)
@@ -229,6 +234,7 @@ func listElem(e graph.DataType) graph.DataType {
 // collect makes the Loop gather v, whose shape may change, in a sequence, and returns the sequence.
 func (l *loop) collect(v *graph.Value) *graph.Value {
 	c, n, at := l.c, l.n, len(l.n.In)-2
+	l.kept = append(l.kept, v)
 	name := c.G.Model.Fresh(v.Name + "_kept")
 	elem := listElem(v.Type.Elem)
 	t := graph.SequenceOf(graph.TensorOf(elem, v.Type.Shape))

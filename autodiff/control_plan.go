@@ -19,6 +19,8 @@ type LoopPlan struct {
 	Every int
 	// Auto chooses Every for loops whose stacks would be large and stacks for others.
 	Auto bool
+	// Record, if set, gets an entry for each Loop that is differentiated. What it says holds for the plan to stack.
+	Record *[]LoopUse
 }
 
 // ParseLoopPlan reads stack, recompute, checkpoint:K or auto.

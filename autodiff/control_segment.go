@@ -1,7 +1,6 @@
 package autodiff
 
 import (
-	"math"
 	"slices"
 
 	"gradtool/graph"
@@ -25,9 +24,6 @@ func (r *reverse) segment() bool {
 	return len(loops) > 0
 }
 
-// largeStacks is the number of bytes from which on stacks of what a Loop carries count as large.
-const largeStacks = 256 << 20
-
 // segmentLength returns the number of iterations of a segment of n, 0 if n is not to be split.
 func (r *reverse) segmentLength(n *graph.Node) int64 {
 	if !n.Is("Loop") || n.Meta.Get(graph.MetaLoop) != "" || !r.onPath(n) || isRandom(n) {
@@ -36,21 +32,15 @@ func (r *reverse) segmentLength(n *graph.Node) int64 {
 	if r.plan.Every > 0 || !r.plan.Auto {
 		return int64(r.plan.Every)
 	}
-	trips, ok := op.LoopTrips(r.b.Info, n).Int()
-	if !ok {
-		return 0
-	}
-	bytes := int64(0)
+	bytes := graph.Known(0)
 	for k, v := range n.Subgraph("body").Inputs[2:] {
-		size, ok := v.Type.Shape.Size().Int()
-		if f := r.inside[n]; ok && v.Type.IsTensor() && len(f) == 1 && f[0].r.active[v] && f[0].g.Outputs[1+k] != v {
-			bytes += size * int64(v.Type.Elem.Bits()) / 8
+		if f := r.inside[n]; v.Type.IsTensor() && len(f) == 1 && f[0].r.active[v] && f[0].g.Outputs[1+k] != v {
+			if size := byteSize(v.Type); !size.IsUnknown() {
+				bytes = bytes.Add(size)
+			}
 		}
 	}
-	if bytes == 0 || trips < 4 || bytes <= largeStacks/trips {
-		return 0
-	}
-	return int64(math.Ceil(math.Sqrt(float64(trips))))
+	return autoSegment(op.LoopTrips(r.b.Info, n), bytes)
 }
 
 // splitLoop returns n's results from a Loop over segments of n's iterations, of every iterations each except the last. n

@@ -110,6 +110,7 @@ func TestPower(t *testing.T) {
 // TestWhatLoopsKeep counts the elements that Loops hand from the forward to the backward graph.
 func TestWhatLoopsKeep(t *testing.T) {
 	const trips, size = 64, 100
+	var stacked LoopUse
 	for _, test := range []struct {
 		plan     string
 		min, max int
@@ -126,15 +127,24 @@ func TestWhatLoopsKeep(t *testing.T) {
 			return op.LoopBody{Next: []*graph.Value{b.Unary("Sin", b.Mul(s[0], x))}}
 		}).Out[0]
 		plan, _ := ParseLoopPlan(test.plan)
+		var uses []LoopUse
+		plan.Record = &uses
 		cts, err := ReverseLoops(b, []Seed{{y, x}}, []*graph.Value{x}, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
+		if test.plan == "stack" {
+			stacked = uses[0]
+		}
 		m.Graph.SetOutputs(cts[0])
-		kept := 0
+		kept, sines := 0, 0
 		machine, err := interp.New(m, interp.Options{Watch: func(v *graph.Value, a *op.Array) {
 			if v.Def.Is("Loop") {
 				kept += a.Len()
+			}
+		}, Count: func(n *graph.Node) {
+			if n.Is("Sin") {
+				sines++
 			}
 		}})
 		if err != nil {
@@ -145,6 +155,18 @@ func TestWhatLoopsKeep(t *testing.T) {
 		}
 		if kept < test.min || kept > test.max {
 			t.Errorf("%s: Loops give %d elements, want %d to %d", test.plan, kept, test.min, test.max)
+		}
+		cost := stacked.Cost(plan)
+		count := map[string]int64{"n": trips, "T": trips}
+		for _, s := range cost.Bytes.Symbols() {
+			count[s] = trips
+		}
+		if again, ok := cost.Again.Eval(count).Int(); !ok || trips+again != int64(sines) {
+			t.Errorf("%s: %d iterations ran, the prediction is %d and %s more", test.plan, sines, trips, cost.Again)
+		}
+		inner := plan.Every * size // of the segment at hand
+		if bytes, ok := cost.Bytes.Eval(count).Int(); !ok || bytes < int64(4*(test.min+inner)) || bytes > int64(4*(test.max+inner)) {
+			t.Errorf("%s: %d elements are kept, the prediction is %s bytes", test.plan, kept, cost.Bytes)
 		}
 	}
 }

@@ -31,16 +31,25 @@ together: the Hessian times a vector. With --jacobian it gets none of these, but
 			"gradtool grad --wrt inputs model.onnx -o saliency.onnx",
 			"gradtool grad --loss mse --freeze 'encoder.*' model.onnx | gradtool prune > train.onnx",
 			"gradtool grad --loss mse --hvp model.onnx -o hessian-vector.onnx",
+			"gradtool grad --loop-costs model.onnx",
 			"gradtool grad --jacobian --wrt inputs model.onnx -o jacobian.onnx",
 			"gradtool grad loss.onnx | gradtool grad --of 'w_grad' --wrt w > second.onnx",
 		},
-		flags: slices.Concat(gradFlags(), modeFlags(), []cli.Flag{opsetFlag()}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
-		run:   runGrad,
+		flags: slices.Concat(gradFlags(), modeFlags(), []cli.Flag{
+			&cli.BoolFlag{Name: "loop-costs", DisableDefaultText: true, Usage: "print what each plan of --loop costs in memory and time, for each Loop, and write no model"},
+			jsonFlag(), opsetFlag(),
+		}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
+		run: runGrad,
 	}
 }
 
 func runGrad(s *session) error {
-	if s.Bool("jacobian") {
+	switch {
+	case s.Bool("loop-costs"):
+		return runLoopCosts(s)
+	case s.Bool("json"):
+		return usagef("--json goes with --loop-costs; --report FILE tells about the gradient")
+	case s.Bool("jacobian"):
 		return runJacobian(s)
 	}
 	var res *autodiff.GradResult

@@ -20,6 +20,8 @@ type Options struct {
 	Seed uint64 // for random operators without a seed attribute
 	// Watch, if set, is called with each value of the main graph as it is computed.
 	Watch func(v *graph.Value, a *op.Array)
+	// Count, if set, is called with each node before it is evaluated, as often as it is, in subgraphs too.
+	Count func(n *graph.Node)
 	// Memory, if set, holds values of the main graph in place of the machine.
 	Memory Memory
 }
@@ -144,6 +146,9 @@ func (m *Machine) graph(g *graph.Graph, env map[*graph.Value]*op.Array) ([]*op.A
 		delete(env, v)
 	}
 	for _, n := range g.Nodes {
+		if m.opt.Count != nil {
+			m.opt.Count(n)
+		}
 		if memory != nil {
 			if err := memory.Begin(n); err != nil {
 				return nil, fmt.Errorf("node %s: %w", n.Label(), err)

@@ -153,7 +153,7 @@ func sameInts(a, b []int) bool {
 // Costs: the work of the nodes inside, as far as their shapes are known.
 
 func costIf(c *CostCtx) float64 {
-	return max(bodyCost(c.Node.Subgraph("then_branch")), bodyCost(c.Node.Subgraph("else_branch")))
+	return max(BodyCost(c.Node.Subgraph("then_branch")), BodyCost(c.Node.Subgraph("else_branch")))
 }
 
 // costLoop counts one iteration unless a result that stacks values tells how many there are.
@@ -164,7 +164,7 @@ func costLoop(c *CostCtx) float64 {
 			trips = c.Out[i][0]
 		}
 	}
-	return float64(trips) * bodyCost(c.Node.Subgraph("body"))
+	return float64(trips) * BodyCost(c.Node.Subgraph("body"))
 }
 
 func costScan(c *CostCtx) float64 {
@@ -177,11 +177,11 @@ func costScan(c *CostCtx) float64 {
 	if err != nil {
 		return 0
 	}
-	return float64(shape[at]) * bodyCost(s.body)
+	return float64(shape[at]) * BodyCost(s.body)
 }
 
-// bodyCost adds up the costs of g's nodes; those with open shapes count nothing.
-func bodyCost(g *graph.Graph) float64 {
+// BodyCost adds up the costs of g's nodes, in floating-point operations; those with open shapes count nothing.
+func BodyCost(g *graph.Graph) float64 {
 	if g == nil {
 		return 0
 	}
