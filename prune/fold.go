@@ -51,7 +51,7 @@ type folder struct {
 // node folds n if it can.
 func (f *folder) node(n *graph.Node) {
 	d := op.Of(n)
-	if d == nil || d.Eval == nil || d.Facts&(op.Random|op.Training|op.Control) != 0 || n.Is("Constant") || n.Is("Identity") ||
+	if d == nil || d.Eval == nil || d.Facts&(op.Random|op.Training|op.Control) != 0 || n.Is("Constant") || n.Is("Identity") && !f.copies(n) ||
 		slices.ContainsFunc(n.Attrs, func(a *graph.Attr) bool { return a.Ref != "" }) ||
 		!slices.ContainsFunc(n.Out, func(v *graph.Value) bool { return v != nil && v.NumUses() > 0 }) {
 		return
@@ -119,6 +119,16 @@ func (f *folder) node(n *graph.Node) {
 	n.Graph.Remove(n)
 }
 
+// copies reports whether n is an Identity that gives a small constant the name of an output: a second constant does too,
+// and computes nothing.
+func (p *pruner) copies(n *graph.Node) bool {
+	if len(n.Out) != 1 || n.Out[0] == nil || !n.Out[0].IsOutput() || len(n.In) != 1 || n.In[0] == nil || !p.isConstant(n.In[0]) {
+		return false
+	}
+	size, ok := typeBytes(n.In[0].Type)
+	return ok && size <= inlineBytes
+}
+
 // affordable reports whether need bytes may take the place of a node with which gone bytes of operands go.
 func (f *folder) affordable(n *graph.Node, need, gone int64) bool {
 	switch more := need - gone; {
@@ -168,8 +178,9 @@ func (f *folder) constantOperands(n *graph.Node) bool {
 	return !slices.ContainsFunc(n.In, func(v *graph.Value) bool { return v != nil && !f.isConstant(v) })
 }
 
-func (f *folder) isConstant(v *graph.Value) bool {
-	return (v.Init != nil || v.Def != nil && v.Def.Is("Constant")) && v.Type.IsTensor() && !f.trains(v)
+// isConstant reports whether v is a constant that no training changes.
+func (p *pruner) isConstant(v *graph.Value) bool {
+	return (v.Init != nil || v.Def != nil && v.Def.Is("Constant")) && v.Type.IsTensor() && !p.trains(v)
 }
 
 // operandBytes returns the bytes of the constants that only n reads.

@@ -121,7 +121,8 @@ func (p *pruner) shapeKey(n *graph.Node) string {
 	return b.String()
 }
 
-// canMerge reports whether first can stand for n: it has all results that n has, of the same types as far as known.
+// canMerge reports whether first can stand for n: it has all results that n has, of the same types as far as known. Two
+// small constants that both are outputs stay two.
 func canMerge(n, first *graph.Node) bool {
 	for i, v := range n.Out {
 		if v == nil || v.NumUses() == 0 {
@@ -130,6 +131,9 @@ func canMerge(n, first *graph.Node) bool {
 		w := first.Result(i)
 		if w == nil || v.Type.Elem != w.Type.Elem {
 			return false
+		}
+		if b, ok := typeBytes(w.Type); n.Is("Constant") && v.IsOutput() && w.IsOutput() && ok && b <= inlineBytes {
+			return false // see pruner.copies
 		}
 	}
 	return true

@@ -191,7 +191,7 @@ func (p *pruner) miss(format string, args ...any) {
 // rules applies the tables of rules.
 func (p *pruner) rules() error {
 	for _, g := range roots(p.m) {
-		r, err := p.set.Apply(g, p.info, rewrite.Options{Allow: p.allow, Known: p.known, Explain: p.opt.Explain})
+		r, err := p.set.Apply(g, p.info, rewrite.Options{Allow: p.allow, Known: p.known, Fixed: p.isConstant, Explain: p.opt.Explain})
 		for _, c := range r.Counts {
 			p.stats.rule(c.Rule.Name, c.N)
 		}
@@ -207,7 +207,7 @@ func (p *pruner) rules() error {
 
 // Rules returns the tables of rules.
 func Rules() [][]rewrite.Rule {
-	return [][]rewrite.Rule{arithmeticRules(), gradientRules(), logicRules(), castRules(), shapeRules(), moveRules(), reduceRules(), splatRules()}
+	return [][]rewrite.Rule{arithmeticRules(), gradientRules(), logicRules(), castRules(), shapeRules(), moveRules(), chainRules(), reduceRules(), splatRules(), expandRules(), productRules()}
 }
 
 // trains reports whether v depends on the elements of an initializer that training may change, or on something that is not

@@ -1,6 +1,8 @@
 package prune
 
 import (
+	"slices"
+
 	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/graph/rewrite"
@@ -25,12 +27,15 @@ func splatRules() []rewrite.Rule {
 			Root: rewrite.P(name).More(), When: filledSource, Emit: fillByMoving,
 		})
 	}
-	return append(rules,
-		rewrite.Rule{Name: "splat-operand", Doc: "x * filled tensor = x * its element, where x has the result's shape", Benefit: 0,
-			Root: rewrite.P("Mul", rewrite.Any("x"), rewrite.Any("c")).Commute(), When: all(large("c"), keepsShape), Emit: byElement},
-		rewrite.Rule{Name: "splat-addend", Doc: "x + filled tensor = x + its element, where x has the result's shape", Benefit: 0,
-			Root: rewrite.P("Add", rewrite.Any("x"), rewrite.Any("c")).Commute(), When: all(large("c"), keepsShape), Emit: byElement},
-	)
+	for _, d := range op.All() {
+		if broadcasts(d) {
+			rules = append(rules, rewrite.Rule{
+				Name: "splat-operand-" + d.Name, Doc: d.Name + "(x, filled tensor) = " + d.Name + "(x, its element), where x has the result's shape",
+				Root: rewrite.P(d.Name).More(), When: oneSuffices, Emit: byElement,
+			})
+		}
+	}
+	return rules
 }
 
 // filledOperands holds where every operand of the root is a filled tensor, at least one of them too large to be folded, and the
@@ -165,23 +170,51 @@ func rawOf(a *op.Array) []byte {
 	return raw
 }
 
-// large returns a condition that the captured operand is a filled tensor of more than one element.
-func large(name string) func(m *match) error {
-	return func(m *match) error {
-		v := m.V(name)
-		if !filler(v) || v.NumUses() != 1 || splat(m.Known, v) == nil {
-			return rewrite.ErrUnlike
-		}
-		return nil
-	}
+// broadcasts reports whether every operand of the operator is broadcast to the shape of the result. PRelu does so with the
+// second alone.
+func broadcasts(d *op.Def) bool {
+	return d.Domain == "" && d.Has(op.Elementwise|op.Broadcasts) && !d.Has(op.Random) && d.Name != "PRelu"
 }
 
-// byElement applies the root to x and the element that c repeats.
-func byElement(b *op.Builder, m *match) []*graph.Value {
-	k := b.Const(splat(m.Known, m.V("c")).WithShape([]int{}).Tensor())
-	in := values(m.V("x"), k)
-	if m.Root.In[0] != m.V("x") {
-		in = values(k, m.V("x"))
+// oneSuffices holds where an operand of the root is a filled tensor, and others alone give the result its shape.
+func oneSuffices(m *match) error {
+	i := filledOperand(m)
+	if i < 0 {
+		return rewrite.ErrUnlike
 	}
+	return shapedByOthers(m, i)
+}
+
+// filledOperand returns which operand of the root is filled by a node, -1 without one.
+func filledOperand(m *match) int {
+	return slices.IndexFunc(m.Root.In, func(v *graph.Value) bool {
+		if v == nil || !filler(v) {
+			return false
+		}
+		n, known := v.Type.Shape.Size().Int()
+		return !(known && n == 1) && splat(m.Known, v) != nil
+	})
+}
+
+// shapedByOthers holds where the root's result keeps its shape if operand i has one element in its place: one of the others
+// has the shape of the result.
+func shapedByOthers(m *match, i int) error {
+	y := m.Out(0)
+	if y == nil || len(m.Root.Out) != 1 {
+		return rewrite.ErrUnlike
+	}
+	for k, v := range m.Root.In {
+		if k != i && v != nil && v.Type.Shape.Equal(y.Type.Shape) {
+			return nil
+		}
+	}
+	return errShape
+}
+
+// byElement applies the root with the element that an operand repeats in the operand's place.
+func byElement(b *op.Builder, m *match) []*graph.Value {
+	i := filledOperand(m)
+	in := slices.Clone(m.Root.In)
+	in[i] = b.Const(splat(m.Known, in[i]).WithShape([]int{}).Tensor())
 	return values(b.Op(m.Root.Op, in, m.Root.Attrs...))
 }

@@ -124,7 +124,6 @@ var ruleCases = []ruleCase{
 	{"slice-all", "g (float[N,3] x) => (float[N,3] y) <int64[1] z = {0}, int64[1] i = {0}> { e = Shape<end = 1>(x) a = Slice(x, z, e, i) y = Abs(a) }", "y = Abs (x)"},
 	{"", "g (float[3] x) => (float[3] y) <int64[1] s = {-1}, int64[1] e = {-9}, int64[1] i = {0}, int64[1] k = {-1}> { y = Slice(x, s, e, i, k) }", "y = Slice (x, s, e, i, s)"},
 	{"slice-slice", "g (float[4,5] x) => (float[2,3] y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] e2 = {4}, int64[1] i = {0}, int64[1] j = {1}> { a = Slice(x, s, e, i) y = Slice(a, s, e2, j) }", "y = Slice (x)"},
-	{"", "g (float[8] x) => (float[2] y) <int64[1] s = {1}, int64[1] e = {5}, int64[1] e2 = {3}, int64[1] i = {0}> { a = Slice(x, s, e, i) y = Slice(a, s, e2, i) }", ""},
 	{"pad-none", "g (float[2] x) => (float[2] y) <int64[2] p = {0, 0}> { a = Pad(x, p) y = Abs(a) }", "y = Abs (x)"},
 	{"", "g (float[2] x) => (float[2] y) <int64[2] p = {1, -1}> { y = Pad(x, p) }", ""},
 	{"tile-once", "g (float[2] x) => (float[2] y) <int64[1] r = {1}> { a = Tile(x, r) y = Abs(a) }", "y = Abs (x)"},
@@ -138,6 +137,58 @@ var ruleCases = []ruleCase{
 	{"dropout-off", "g (float[6] x) => (float[6] y) { a, m = Dropout(x) y = Abs(a) }", "y = Abs (x)"},
 	{"", "g (float[6] x) => (float[6] y, bool[6] m) { y, m = Dropout(x) }", ""},
 	{"", "g (float[6] x, bool t) => (float[6] y) <float r = {0.5}> { y = Dropout(x, r, t) }", ""},
+
+	{"slice-slice-axis", "g (float[8] x) => (float[2] y) <int64[1] s = {1}, int64[1] e = {5}, int64[1] e2 = {3}, int64[1] i = {0}> { a = Slice(x, s, e, i) y = Slice(a, s, e2, i) }", "y = Slice (x)"},
+	{"slice-slice-axis", "g (float[N,8] x) => (float[M,4] y) <int64[1] s = {1}, int64[1] e = {9223372036854775807}, int64[2] f = {2, 4}, int64[2] t = {100, 8}, int64[1] i = {0}> { a = Slice(x, s, e, i) y = Slice(a, f, t) }", "y = Slice (x)"},
+	{"", "g (float[8] x) => (float[2] y) <int64[1] s = {-5}, int64[1] e = {9}, int64[1] e2 = {3}, int64[1] i = {0}> { a = Slice(x, s, e, i) y = Slice(a, e2, e, i) }", ""},
+	{"pad-pad", "g (float[N,2] x) => (float[M,4] y) <int64[4] p = {0, 1, 1, 0}, int64[2] q = {0, 1}, int64[1] i = {1}, float z = {0}> { a = Pad(x, p) y = Pad(a, q, z, i) }", "y = Pad (x, z)"},
+	{"", "g (float[2] x) => (float[4] y) <int64[2] p = {0, 1}, float z = {1}> { a = Pad(x, p) y = Pad(a, p, z) }", ""},
+	{"", "g (float[2] x) => (float[2] y) <int64[2] p = {0, 1}, int64[2] q = {0, -1}> { a = Pad(x, p) y = Pad(a, q) }", ""},
+	{"split-concat", "g (float[N,2] x, float[N,3] z) => (float[N,2] y, float[N,3] v) <int64[2] s = {2, 3}> { a = Concat<axis = 1>(x, z) b, c = Split<axis = -1>(a, s) y = Abs(b) v = Abs(c) }", "y = Abs (x)\nv = Abs (z)"},
+	{"", "g (float[N,2] x, float[N,3] z) => (float[N,3] y, float[N,2] v) <int64[2] s = {3, 2}> { a = Concat<axis = 1>(x, z) y, v = Split<axis = 1>(a, s) }", ""},
+	{"", "g (float[N] x, float[M] z) => (float[P] y, float[Q] v) <int64[2] s = {3, 2}> { a = Concat<axis = 0>(x, z) y, v = Split<axis = 0>(a, s) }", ""},
+	{"concat-slices", "g (float[N,8] x) => (float[N,5] y) <int64[1] s = {1}, int64[1] t = {4}, int64[1] e = {6}, int64[1] i = {1}> { a = Slice(x, s, t, i) b = Slice(x, t, e, i) y = Concat<axis = 1>(a, b) }", "y = Slice (x)"},
+	{"concat-slices", "g (float[N,8] x) => (float[N,8] y) <int64[1] s = {0}, int64[1] t = {4}, int64[1] e = {9}, int64[1] i = {-2}> { a = Slice(x, s, t, i) b = Slice(x, t, e, i) y = Concat<axis = 0>(a, b) }", "y = Slice (x)"},
+	{"", "g (float[N,8] x) => (float[N,5] y) <int64[1] s = {2}, int64[1] t = {4}, int64[1] e = {6}, int64[1] i = {1}> { a = Slice(x, s, t, i) b = Slice(x, t, e, i) y = Concat<axis = 1>(b, a) }", ""},
+	{"", "g (float[N,8] x) => (float[M,8] y) <int64[1] s = {1}, int64[1] t = {4}, int64[1] e = {-1}, int64[1] i = {0}> { a = Slice(x, s, t, i) b = Slice(x, t, e, i) y = Concat<axis = 0>(a, b) }", ""},
+	{"concat-filled", "g (float[2,4096] x) => (float[2,8192] y) <int64[2] s = {2, 2048}> { c = ConstantOfShape(s) y = Concat<axis = 1>(c, x, c) }", "y = Pad (x)"},
+	{"", "g (float[2,4096] x) => (float[2,12288] y) <int64[2] s = {2, 2048}> { c = ConstantOfShape(s) y = Concat<axis = 1>(c, x, x, c) }", ""},
+	{"", "g (float[2,4096] x) => (float[2,8192] y) <int64[2] s = {2, 2048}, float[1] k = {3}> { c = ConstantOfShape(s) d = ConstantOfShape<value = float[1] {1}>(s) y = Concat<axis = 1>(c, x, d) }", ""},
+	{"gather-all", "g (float[N,3] x) => (float[N,3] y) <int64[3] i = {0, 1, 2}> { a = Gather<axis = 1>(x, i) y = Abs(a) }", "y = Abs (x)"},
+	{"", "g (float[N,4] x) => (float[N,3] y) <int64[3] i = {0, 1, 2}> { y = Gather<axis = 1>(x, i) }", ""},
+	{"", "g (float[N,3] x) => (float[N,3] y) <int64[3] i = {0, 2, 1}> { y = Gather<axis = 1>(x, i) }", ""},
+	{"maxpool-pad", "g (float[1,2,8,8] x) => (float[1,2,4,4] y) <int64[8] p = {0, 0, 1, 1, 0, 0, 0, 0}, float v = {-inf}> { a = Pad(x, p, v) y = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(a) }", "y = MaxPool <kernel_shape: ints = [3, 3], strides: ints = [2, 2], pads: ints = [1, 1, 0, 0]> (x)"},
+	{"", "g (float[1,2,8,8] x) => (float[1,2,4,4] y) <int64[8] p = {0, 0, 1, 1, 0, 0, 0, 0}> { a = Pad(x, p) y = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(a) }", ""},
+	{"", "g (float[1,2,8,8] x) => (float[1,2,8,8] y) <int64[8] p = {0, 0, 1, 1, 0, 0, 0, 0}, float v = {-inf}> { a = Pad(x, p, v) y = MaxPool<kernel_shape = [1, 1]>(a) }", ""},
+	{"scatter-all", "g (float[2,3] x, float[2,3] u) => (float[2,3] y) <int64[2,1] i = {0, 1}> { a = ScatterND(x, i, u) y = Abs(a) }", "y = Abs (u)"},
+	{"", "g (float[3,3] x, float[2,3] u) => (float[3,3] y) <int64[2,1] i = {0, 1}> { y = ScatterND(x, i, u) }", ""},
+	{"", "g (float[2,3] x, float[2,3] u) => (float[2,3] y) <int64[2,1] i = {0, 1}> { y = ScatterND<reduction = \"add\">(x, i, u) }", ""},
+	{"scatter-filled", "g (float[2,3072] u) => (float[4,3072] y) <int64[2,1] i = {1, 2}, int64[2] s = {4, 3072}> { c = ConstantOfShape(s) y = ScatterND(c, i, u) }", "y = Pad (u)"},
+	{"", "g (float[2,3072] u) => (float[4,3072] y) <int64[2,1] i = {2, 1}, int64[2] s = {4, 3072}> { c = ConstantOfShape(s) y = ScatterND(c, i, u) }", ""},
+
+	// Repeated tensors.
+	{"expand-operand-Mul", "g (float[N,3] x, float[1,3] z) => (float[N,3] y) { s = Shape(x) a = Expand(z, s) y = Mul(a, x) }", "y = Mul (z, x)"},
+	{"expand-operand-Where", "g (bool[3] c, float[2,3] x, float z) => (float[2,3] y) <int64[2] s = {2, 3}> { a = Expand(c, s) b = Expand(z, s) y = Where(a, x, b) }", "y = Where (c, x, z)"},
+	{"", "g (float[1,3] x, float[1,3] z) => (float[2,3] y) <int64[2] s = {2, 3}> { a = Expand(z, s) y = Mul(a, x) }", ""},
+	{"", "g (float[N,3] x, float[1,3] z) => (float[N,3] y) { s = Shape(x) a = Expand(z, s) y = PRelu(a, x) }", ""},
+	{"expand-expand", "g (float[1,3] x) => (float[4,2,3] y) <int64[2] s = {2, 3}, int64[3] t = {4, 1, 1}> { a = Expand(x, s) y = Expand(a, t) }", "y = Expand (x)"},
+	{"reduce-max-expand", "g (float[1,3] x) => (float[3] y) <int64[3] s = {4, 2, 3}, int64[2] k = {0, 1}> { a = Expand(x, s) y = ReduceMax<keepdims = 0>(a, k) }", "y = Squeeze (x)"},
+	{"reduce-min-expand", "g (float[3] x) => (float[1,3] y) <int64[2] s = {2, 3}, int64[1] k = {0}> { a = Expand(x, s) y = ReduceMin(a, k) }", "y = Unsqueeze (x)"},
+	{"", "g (float[1,3] x) => (float[2] y) <int64[2] s = {2, 3}, int64[1] k = {1}> { a = Expand(x, s) y = ReduceMax<keepdims = 0>(a, k) }", ""},
+	{"", "g (float[1,3] x, int64[2] s) => (float[1,3] y) <int64[1] k = {0}> { a = Expand(x, s) y = ReduceMax(a, k) }", ""},
+	{"reduce-sum-expand", "g (int64[3] x) => (int64[3] y) <int64[2] s = {2, 3}, int64[1] k = {0}> { a = Expand(x, s) y = ReduceSum<keepdims = 0>(a, k) }", "y = Mul (x)"},
+	{"", "g (float[3] x) => (float[3] y) <int64[2] s = {2, 3}, int64[1] k = {0}> { a = Expand(x, s) y = ReduceSum<keepdims = 0>(a, k) }", ""},
+
+	// Products.
+	{"matmul-add", "g (float[N,3] x) => (float[N,4] y) <float[3,4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, float[4] b = {1, 2, 3, 4}> { a = MatMul(x, w) y = Add(b, a) }", "y = Gemm (x, w, b)"},
+	{"", "g (float[N,3] x, float[N,4] b) => (float[N,4] y) <float[3,4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> { a = MatMul(x, w) y = Add(b, a) }", ""},
+	{"", "g (float[N,3] x, float[4] b) => (float[N,4] y) <float[3,1] w = {1, 2, 3}> { a = MatMul(x, w) y = Add(b, a) }", ""},
+	{"", "g (float[2,N,3] x, float[4] b) => (float[2,N,4] y) <float[3,4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> { a = MatMul(x, w) y = Add(b, a) }", ""},
+	{"", "g (float16[N,3] x, float16[4] b, float16[3,4] w) => (float16[N,4] y) { a = MatMul(x, w) y = Add(b, a) }", ""},
+	{"gemm-add", "g (float[N,3] x, float[1,4] b, float[4,3] w) => (float[N,4] y) { a = Gemm<transB = 1, beta = 0.5>(x, w) y = Add(b, a) }", "y = Gemm <transB: int = 1, beta: float = 1> (x, w, b)"},
+	{"conv-add", "g (float[N,2,4,4] x, float[3,2,1,1] w) => (float[N,3,4,4] y) <float[3,1,1] b = {1, 2, 3}> { a = Conv(x, w) y = Add(b, a) }", "y = Conv (x, w)"},
+	{"", "g (float[N,2,4,4] x, float[3,2,1,1] w, float[3,1,1] b) => (float[N,3,4,4] y) { a = Conv(x, w) y = Add(b, a) }", ""},
+	{"", "g (float[N,2,4,3] x, float[3,2,1,1] w) => (float[N,3,4,3] y) <float[3] b = {1, 2, 3}> { a = Conv(x, w) y = Add(b, a) }", ""},
 
 	// Reductions.
 	{"reduce-sum-none", "g (float[2] x) => (float[2] y) { a = ReduceSum<noop_with_empty_axes = 1>(x) y = Abs(a) }", "y = Abs (x)"},
@@ -154,12 +205,13 @@ var ruleCases = []ruleCase{
 	{"", "g (float[2,N] x) => (float[2,1] y) <int64[1] k = {1}> { y = ReduceSum(x, k) }", ""},
 
 	// Filled tensors.
-	{"splat-Neg", "g (float[4096] x) => (float[4096] y) <int64[1] s = {4096}> { c = ConstantOfShape<value = float[1] {3}>(s) n = Neg(c) y = Pow(n, x) }", "n = ConstantOfShape <value: tensor = float[1] {-3}>\ny = Pow (n, x)"},
-	{"splat-Add", "g (float[N] x) => (float[N] y) { s = Shape(x) c = ConstantOfShape<value = float[1] {3}>(s) n = Add(c, c) y = Pow(n, x) }", "s = Shape (x)\nn = ConstantOfShape <value: tensor = float[1] {6}> (s)\ny = Pow (n, x)"},
-	{"splat-Transpose", "g (float[64,128] x) => (float[64,128] y) <int64[2] s = {128, 64}> { c = ConstantOfShape(s) n = Transpose(c) y = Pow(n, x) }", "n = ConstantOfShape <value: tensor = float[1] {0}>\ny = Pow (n, x)"},
-	{"splat-Concat", "g (float[8192] x) => (float[8192] y) <int64[1] s = {4096}> { c = ConstantOfShape(s) n = Concat<axis = 0>(c, c) y = Pow(n, x) }", "n = ConstantOfShape <value: tensor = float[1] {0}>\ny = Pow (n, x)"},
-	{"splat-operand", "g (float[N] x) => (float[N] y) { s = Shape(x) c = ConstantOfShape<value = float[1] {3}>(s) y = Mul(c, x) }", "y = Mul (x)"},
-	{"splat-addend", "g (float[4096] x) => (float[4096] y) <int64[1] s = {4096}> { c = ConstantOfShape<value = float[1] {3}>(s) y = Add(x, c) }", "y = Add (x)"},
+	{"splat-Neg", "g () => (float[4096] n) <int64[1] s = {4096}> { c = ConstantOfShape<value = float[1] {3}>(s) n = Neg(c) }", "n = ConstantOfShape <value: tensor = float[1] {-3}>"},
+	{"splat-Add", "g (float[N] x) => (float[N] n) { s = Shape(x) c = ConstantOfShape<value = float[1] {3}>(s) n = Add(c, c) }", "s = Shape (x)\nn = ConstantOfShape <value: tensor = float[1] {6}> (s)"},
+	{"splat-Transpose", "g () => (float[64,128] n) <int64[2] s = {128, 64}> { c = ConstantOfShape(s) n = Transpose(c) }", "n = ConstantOfShape <value: tensor = float[1] {0}>"},
+	{"splat-Concat", "g () => (float[8192] n) <int64[1] s = {4096}> { c = ConstantOfShape(s) n = Concat<axis = 0>(c, c) }", "n = ConstantOfShape <value: tensor = float[1] {0}>"},
+	{"splat-operand-Mul", "g (float[N] x) => (float[N] y) { s = Shape(x) c = ConstantOfShape<value = float[1] {3}>(s) y = Mul(c, x) }", "y = Mul (x)"},
+	{"splat-operand-Div", "g (float[4096] x) => (float[4096] y) <int64[1] s = {4096}> { c = ConstantOfShape<value = float[1] {3}>(s) y = Div(c, x) }", "y = Div (x)"},
+	{"splat-operand-Add", "g (float[4096] x) => (float[4096] y) <int64[1] s = {4096}> { c = ConstantOfShape<value = float[1] {3}>(s) y = Add(x, c) }", "y = Add (x)"},
 	{"", "g (float[1] x) => (float[4096] y) <int64[1] s = {4096}> { c = ConstantOfShape<value = float[1] {3}>(s) y = Mul(x, c) }", ""},
 }
 
@@ -223,7 +275,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, table := range Rules() {
 		for _, r := range table {
-			generated := strings.HasPrefix(r.Name, "splat-") || strings.HasSuffix(r.Name, "-back")
+			generated := strings.HasPrefix(r.Name, "splat-") || strings.HasPrefix(r.Name, "expand-operand-") || strings.HasSuffix(r.Name, "-back")
 			if !tried[r.Name] && !generated {
 				t.Errorf("rule %s has no test", r.Name)
 			}

@@ -56,15 +56,15 @@ func evalCausalConv(c *EvalCtx) error {
 		state.copyRun(i*(k-1), seq, i*seq.Shape[2]+length, k-1)
 	}
 	y := x.NewLike(x.Shape)
-	if err := fillBias(y, c.Arg(2)); err != nil {
-		return err
-	}
 	w := &window{kernel: []int{k}, stride: []int{1}, dilation: []int{1}, in: seq.Shape[2:], out: []int{length}, begin: []int{0}, end: []int{0}}
 	size := convSize{batch: batch, groups: channels, inPer: 1, outPer: 1}
 	if y.F32 != nil {
 		convolve(w, size, seq.F32, weights.F32, y.F32)
 	} else {
 		convolve(w, size, seq.F64, weights.F64, y.F64)
+	}
+	if err := addBias(y, c.Arg(2)); err != nil {
+		return err
 	}
 	if c.Node.Str("activation", "none") != "none" {
 		for i := range y.Len() {

@@ -133,9 +133,6 @@ func convArrays(n *graph.Node, x, weights, bias *Array) (*Array, error) {
 		return nil, err
 	}
 	y := x.NewLike(append([]int{size.batch, size.groups * size.outPer}, w.out...))
-	if err := fillBias(y, bias); err != nil {
-		return nil, err
-	}
 	switch {
 	case y.F32 != nil:
 		convolve(w, size, x.F32, weights.F32, y.F32)
@@ -144,7 +141,7 @@ func convArrays(n *graph.Node, x, weights, bias *Array) (*Array, error) {
 	case y.I64 != nil:
 		convolve(w, size, x.I64, weights.I64, y.I64)
 	}
-	return y, nil
+	return y, addBias(y, bias)
 }
 
 // convPlan resolves the geometry of a convolution.
@@ -159,8 +156,9 @@ func convPlan(n *graph.Node, x, w []int) (*window, convSize, error) {
 	return win, size, err
 }
 
-// fillBias sets y[n, m, ...] to bias[m], if there is a bias.
-func fillBias(y, bias *Array) error {
+// addBias adds bias[m] to y[n, m, ...], if there is a bias: after the sum over the taps, so that the result is that of a
+// convolution followed by an addition, bit by bit.
+func addBias(y, bias *Array) error {
 	if bias == nil {
 		return nil
 	}
@@ -172,12 +170,18 @@ func fillBias(y, bias *Array) error {
 	for i := range y.Shape[0] * m {
 		switch at := i * size; {
 		case y.F32 != nil:
-			fill(y.F32[at:at+size], bias.F32[i%m])
+			addTo(y.F32[at:at+size], bias.F32[i%m])
 		case y.F64 != nil:
-			fill(y.F64[at:at+size], bias.F64[i%m])
+			addTo(y.F64[at:at+size], bias.F64[i%m])
 		case y.I64 != nil:
-			fill(y.I64[at:at+size], bias.I64[i%m])
+			addTo(y.I64[at:at+size], bias.I64[i%m])
 		}
 	}
 	return nil
+}
+
+func addTo[T number](s []T, x T) {
+	for i := range s {
+		s[i] += x
+	}
 }

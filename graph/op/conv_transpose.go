@@ -151,13 +151,13 @@ func evalConvTranspose(c *EvalCtx) error {
 	}
 	size := convSize{batch: x.Shape[0], groups: groups, inPer: weights.Shape[1], outPer: x.Shape[1] / groups}
 	y := x.NewLike(append([]int{size.batch, groups * size.inPer}, w.in...))
-	if err := fillBias(y, c.Arg(2)); err != nil {
-		return err
-	}
 	if y.F32 != nil {
 		convolveTransposed(w, size, x.F32, weights.F32, y.F32)
 	} else {
 		convolveTransposed(w, size, x.F64, weights.F64, y.F64)
+	}
+	if err := addBias(y, c.Arg(2)); err != nil {
+		return err
 	}
 	c.Set(0, y)
 	return nil

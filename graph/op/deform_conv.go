@@ -52,13 +52,13 @@ func evalDeformConv(c *EvalCtx) error {
 		return c.Errorf("the mask has shape %v, want %v", mask.Shape, want)
 	}
 	y := x.NewLike(append([]int{size.batch, size.groups * size.outPer}, w.out...))
-	if err := fillBias(y, c.Arg(3)); err != nil {
-		return err
-	}
 	if x.F32 != nil {
 		deform(w, size, groups, x.F32, weights.F32, offset.F32, dataF32(mask), y.F32)
 	} else {
 		deform(w, size, groups, x.F64, weights.F64, offset.F64, dataF64(mask), y.F64)
+	}
+	if err := addBias(y, c.Arg(3)); err != nil {
+		return err
 	}
 	c.Set(0, y)
 	return nil

@@ -241,23 +241,26 @@ func evalGemm(c *EvalCtx) error {
 	return nil
 }
 
+// runGemm multiplies first and adds the bias to the finished product, so that the result is that of a matrix product
+// followed by an addition, bit by bit.
 func runGemm[T number](n *graph.Node, a, b, bias, y *Array, data func(*Array) []T) error {
 	alpha, beta := T(n.Float("alpha", 1)), T(n.Float("beta", 1))
 	out := data(y)
-	if bias != nil && beta != 0 {
-		walk, err := broadcastTo(y.Shape, bias.Shape)
-		if err != nil {
-			return err
-		}
-		src := data(bias)
-		walk.each(1, func(at, count int, from []int) {
-			row := span(walk, 0, src, from[0], count)
-			for i := range count {
-				out[at+i] = beta * row[min(i, len(row)-1)]
-			}
-		})
-	}
 	gemm(n.Int("transA", 0) != 0, n.Int("transB", 0) != 0, alpha, newMatrix(data(a), a.Shape[0], a.Shape[1]),
-		newMatrix(data(b), b.Shape[0], b.Shape[1]), 1, newMatrix(out, y.Shape[0], y.Shape[1]))
+		newMatrix(data(b), b.Shape[0], b.Shape[1]), 0, newMatrix(out, y.Shape[0], y.Shape[1]))
+	if bias == nil || beta == 0 {
+		return nil
+	}
+	walk, err := broadcastTo(y.Shape, bias.Shape)
+	if err != nil {
+		return err
+	}
+	src := data(bias)
+	walk.each(1, func(at, count int, from []int) {
+		row := span(walk, 0, src, from[0], count)
+		for i := range count {
+			out[at+i] += beta * row[min(i, len(row)-1)]
+		}
+	})
 	return nil
 }

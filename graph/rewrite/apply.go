@@ -15,6 +15,8 @@ type Options struct {
 	Allow func(format string, args ...any) bool
 	// Known returns the elements of a value that rules may rely on; nil: those that inference knows.
 	Known func(*graph.Value) *op.Array
+	// Fixed reports whether a value is a constant that rules may rely on; nil: one that is Known.
+	Fixed func(*graph.Value) bool
 	// Explain collects near misses.
 	Explain bool
 }
@@ -51,8 +53,11 @@ func (s *Set) Apply(g *graph.Graph, info *op.Info, opt Options) (Result, error) 
 	if opt.Known == nil {
 		opt.Known = info.Const
 	}
+	if opt.Fixed == nil {
+		opt.Fixed = func(v *graph.Value) bool { return opt.Known(v) != nil }
+	}
 	d := &driver{set: s, g: g, info: info, opt: opt, queued: map[*graph.Node]bool{}, gone: map[*graph.Node]bool{}, count: map[*Rule]int{}}
-	d.match = Match{Info: info, Known: opt.Known}
+	d.match = Match{Info: info, Known: opt.Known, Fixed: opt.Fixed}
 	for n := range g.AllNodes() {
 		d.push(n)
 	}

@@ -88,6 +88,8 @@ type Match struct {
 	Info *op.Info
 	// Known returns the elements of a value if they are known and small, else nil.
 	Known func(*graph.Value) *op.Array
+	// Fixed reports whether a value is a constant that nothing changes, however many elements it has.
+	Fixed func(*graph.Value) bool
 
 	names  []string
 	values []*graph.Value

@@ -18,6 +18,7 @@ const (
 	Exact    Effect = iota // in nothing
 	ZeroSign               // in the sign of zeros
 	Finite                 // where an operand is infinite or not a number
+	Kernel                 // in nothing by the formula; kernels of runtimes for the other operator may round otherwise
 	Rounding               // in the rounding of the last bits
 )
 
@@ -28,6 +29,8 @@ func (e Effect) String() string {
 		return "sign of zeros"
 	case Finite:
 		return "infinite operands"
+	case Kernel:
+		return "rounding in some runtimes"
 	case Rounding:
 		return "rounding"
 	}
