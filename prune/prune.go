@@ -14,6 +14,8 @@ import (
 type Options struct {
 	// Frozen says which float initializers are constants because nobody trains them; nil: none.
 	Frozen func(v *graph.Value) bool
+	// Reassociate adds [ReassociatingRules], which round otherwise than what they replace.
+	Reassociate bool
 	// Allow is asked before each rewrite, with the words for it; nil allows all.
 	Allow func(format string, args ...any) bool
 	// Explain collects near misses.
@@ -128,7 +130,11 @@ type pruner struct {
 // Run prunes all graphs of m, function bodies included, until nothing more goes. The model must be sorted and in
 // canonical form (see [op.Upgrade]). An error is a bug in a rule; the model is then not fit for use.
 func Run(m *graph.Model, opt Options) (Stats, error) {
-	set, err := rewrite.NewSet(Rules()...)
+	tables := Rules()
+	if opt.Reassociate {
+		tables = append(tables, ReassociatingRules())
+	}
+	set, err := rewrite.NewSet(tables...)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -152,7 +158,7 @@ func (p *pruner) round() (bool, error) {
 	p.misses = nil
 	p.stats.Add(Clean(p.m))
 	p.reinfer()
-	for _, step := range []func() error{p.control, p.fold, p.shapes, p.rules, p.merge, p.tie} {
+	for _, step := range []func() error{p.control, p.fold, p.shapes, p.rules, p.layouts, p.merge, p.tie} {
 		if p.stopped {
 			break
 		}
@@ -205,9 +211,9 @@ func (p *pruner) rules() error {
 	return nil
 }
 
-// Rules returns the tables of rules.
+// Rules returns the tables of rules that keep every bit, but for what their Effect says.
 func Rules() [][]rewrite.Rule {
-	return [][]rewrite.Rule{arithmeticRules(), gradientRules(), logicRules(), castRules(), shapeRules(), moveRules(), chainRules(), reduceRules(), splatRules(), expandRules(), productRules()}
+	return [][]rewrite.Rule{arithmeticRules(), gradientRules(), logicRules(), castRules(), shapeRules(), moveRules(), chainRules(), reduceRules(), splatRules(), expandRules(), productRules(), integerChainRules()}
 }
 
 // trains reports whether v depends on the elements of an initializer that training may change, or on something that is not

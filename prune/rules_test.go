@@ -190,6 +190,11 @@ var ruleCases = []ruleCase{
 	{"", "g (float[N,2,4,4] x, float[3,2,1,1] w, float[3,1,1] b) => (float[N,3,4,4] y) { a = Conv(x, w) y = Add(b, a) }", ""},
 	{"", "g (float[N,2,4,3] x, float[3,2,1,1] w) => (float[N,3,4,3] y) <float[3] b = {1, 2, 3}> { a = Conv(x, w) y = Add(b, a) }", ""},
 
+	{"mul-mul-integers", "g (int64[N,3] x) => (int64[N,3] y) <int64 c = {3}, int64[3] d = {5, 6, 7}> { a = Mul(c, x) y = Mul(a, d) }", "y = Mul (x)"},
+	{"add-add-integers", "g (int32[N,3] x) => (int32[N,3] y) <int32 c = {3}, int32[3] d = {2147483647, 6, 7}> { a = Add(x, c) y = Add(d, a) }", "y = Add (x)"},
+	{"", "g (float[N,3] x) => (float[N,3] y) <float c = {3}, float[3] d = {5, 6, 7}> { a = Mul(c, x) y = Mul(a, d) }", ""},
+	{"", "g (int64[N,3] x, int64[N,3] z) => (int64[N,3] y) <int64 c = {3}> { a = Mul(c, x) y = Mul(a, z) }", ""},
+
 	// Reductions.
 	{"reduce-sum-none", "g (float[2] x) => (float[2] y) { a = ReduceSum<noop_with_empty_axes = 1>(x) y = Abs(a) }", "y = Abs (x)"},
 	{"reduce-mean-none", "g (float[2] x) => (float[2] y) { a = ReduceMean<noop_with_empty_axes = 1>(x) y = Abs(a) }", "y = Abs (x)"},
@@ -245,7 +250,7 @@ func computed(m *graph.Model) string {
 func TestRules(t *testing.T) {
 	tried := map[string]bool{}
 	for _, c := range ruleCases {
-		m := parse(t, c.in)
+		m, original := parse(t, c.in), inferred(t, c.in)
 		frozen := func(*graph.Value) bool { return true }
 		before := computed(m)
 		s, err := Run(m, Options{Frozen: frozen})
@@ -258,6 +263,9 @@ func TestRules(t *testing.T) {
 		}
 		if err := op.Verify(m); err != nil {
 			t.Errorf("%s: %v", c.in, err)
+		}
+		if diff := agree(t, original, m, effects(s)); diff != "" {
+			t.Errorf("rule %q on %s: %s", c.rule, c.in, diff)
 		}
 		want := c.want
 		if c.rule == "" && want == "" {

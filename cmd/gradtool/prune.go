@@ -29,7 +29,9 @@ outputs. Nodes are counted without constants.
 
 Float initializers are taken for weights that training changes, so they are no constants unless --frozen
 names them. Constants do not make the file grow by more than 4 KiB per folded node and 1 MiB in all: large
-tensors of one repeated element stay ConstantOfShape or Expand. A model in which nothing can be simplified
+tensors of one repeated element stay ConstantOfShape or Expand. Weights are never computed anew unless
+--reassociate asks for it: then frozen ones take in the normalizations, factors and offsets behind their
+convolution, and constants in a row become one, which moves results by a few units in the last place. A model in which nothing can be simplified
 is written unchanged; one whose operators gradtool cannot bring into their newest form loses only what
 nothing reads.`,
 		examples: []string{
@@ -41,6 +43,7 @@ nothing reads.`,
 		flags: slices.Concat([]cli.Flag{
 			&cli.StringSliceFlag{Name: "keep", Usage: "keep the outputs `NAMES` and drop the others: a name, a glob, re:REGEXP or @FILE; repeatable"},
 			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
+			&cli.BoolFlag{Name: "reassociate", DisableDefaultText: true, Usage: "group constant factors and terms anew, frozen weights too, which rounds differently"},
 			dimFlag(),
 			&cli.BoolFlag{Name: "explain", DisableDefaultText: true, Usage: "list the rules that were applied, and where others nearly were and why not"},
 			&cli.IntFlag{Name: "bisect-limit", Value: -1, DefaultText: "none", Usage: "stop after `N` rewrites and name the last"},
@@ -144,7 +147,7 @@ func (p *pruner) keep() error {
 
 // frozen reads --frozen.
 func (p *pruner) frozen() error {
-	p.opt.Explain = p.Bool("explain")
+	p.opt.Explain, p.opt.Reassociate = p.Bool("explain"), p.Bool("reassociate")
 	var err error
 	p.opt.Frozen, err = p.frozenInits(p.m)
 	return err
@@ -228,7 +231,7 @@ func (p *pruner) tell() {
 	p.summaryf("%s -> %s, %s", count(p.before, "node"), count(after, "node"), what)
 	if p.Bool("explain") {
 		docs := map[string]string{}
-		for _, table := range prune.Rules() {
+		for _, table := range append(prune.Rules(), prune.ReassociatingRules()) {
 			for _, r := range table {
 				docs[r.Name] = r.Doc
 			}
