@@ -24,6 +24,9 @@ func (in *Instr) Check(m *machine.Machine, q Queue, dramBytes int64) error {
 	if err := checkArgs(m, d, in.Args); err != nil {
 		return fmt.Errorf("%s: %w", d.Name, err)
 	}
+	if err := checkOperands(d, in.Args); err != nil {
+		return fmt.Errorf("%s: %w", d.Name, err)
+	}
 	if !spansFit(in.Args) {
 		return fmt.Errorf("%s: an operand spans more than 2^44 elements", d.Name)
 	}
@@ -74,6 +77,41 @@ func (f Form) holds(a Args) bool {
 		return f == FormSync
 	}
 	return false
+}
+
+// checkOperands refuses what has no meaning: operands that the instruction does not read, and immediates with a place.
+func checkOperands(d *Intrinsic, args Args) error {
+	var err error
+	one := func(name string, o *Operand, used bool) {
+		switch {
+		case !used && *o != Operand{}:
+			err = fmt.Errorf("has no operand %s", name)
+		case o.IsImm && (o.Addr != 0 || o.S != [Dims]int32{}):
+			err = fmt.Errorf("operand %s is an immediate with an address", name)
+		case !o.IsImm && o.Value != 0:
+			err = fmt.Errorf("operand %s is in memory and has a value", name)
+		}
+	}
+	switch a := args.(type) {
+	case *Vec:
+		one("dst", &a.Dst, true)
+		one("a", &a.A, d.Operands > 0)
+		one("b", &a.B, d.Operands > 1)
+		one("c", &a.C, d.Operands > 2)
+	case *Reduce:
+		one("dst", &a.Dst, true)
+		one("a", &a.A, true)
+		one("b", &a.B, d.Op == OpDot)
+	case *Scan:
+		one("dst", &a.Dst, true)
+		one("a", &a.A, true)
+	case *Arg:
+		one("dst", &a.Dst, true)
+		one("a", &a.A, true)
+	case *Iota:
+		one("dst", &a.Dst, true)
+	}
+	return err
 }
 
 // spansFit reports whether no stride times its count comes near the limits of 64 bits. Addresses of DRAM are bounded too.
