@@ -1,5 +1,7 @@
 package isa
 
+import "math"
+
 // Dims is the number of dimensions of a vector instruction.
 const Dims = 6
 
@@ -182,3 +184,6 @@ func Counts(n ...int32) [Dims]int32 {
 	copy(c[Dims-len(n):], n)
 	return c
 }
+
+// Float returns the value of an immediate float operand.
+func (o Operand) Float() float32 { return math.Float32frombits(uint32(o.Value)) }

@@ -20,6 +20,16 @@ type Program struct {
 	State []Pair
 	// Fallbacks lists nodes that were not lowered; a program with any does not run.
 	Fallbacks []string
+	// Cost is a summary of the simulated time, nil where it was not computed.
+	Cost *Cost
+}
+
+// Cost summarises the simulated time and traffic of a program on its machine.
+type Cost struct {
+	Cycles    int64 `json:"cycles"`
+	MACs      int64 `json:"macs"`
+	DRAMRead  int64 `json:"dram_read_bytes"`
+	DRAMWrite int64 `json:"dram_write_bytes"`
 }
 
 // Source is a node of the model as reports and errors name it.

@@ -3,17 +3,37 @@ package sim_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"gradtool/npu/internal/sample"
 	"gradtool/npu/isa"
 	"gradtool/npu/sim"
 )
 
+func program(t testing.TB) *isa.Program {
+	t.Helper()
+	p, err := sample.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func floats(b []byte) []float32 {
+	f := make([]float32, len(b)/4)
+	for i := range f {
+		f[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return f
+}
+
 func TestRunSample(t *testing.T) {
-	p := sample(t)
-	in := sampleInputs()
+	p := program(t)
+	in := sample.Inputs()
 	res, err := sim.Run(context.Background(), p, in, sim.Options{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +69,7 @@ func TestRunSample(t *testing.T) {
 
 // TestEveryWaitCounts removes each wait of a program in turn: the simulator must notice every time.
 func TestEveryWaitCounts(t *testing.T) {
-	p := sample(t)
+	p := program(t)
 	n := 0
 	for q := range p.Queues {
 		for i, in := range p.Queues[q] {
@@ -59,7 +79,7 @@ func TestEveryWaitCounts(t *testing.T) {
 			n++
 			mutant := *p
 			mutant.Queues[q] = slices.Delete(slices.Clone(p.Queues[q]), i, i+1)
-			_, err := sim.Run(context.Background(), &mutant, sampleInputs(), sim.Options{})
+			_, err := sim.Run(context.Background(), &mutant, sample.Inputs(), sim.Options{})
 			if err == nil {
 				t.Errorf("%s queue without the wait %d (%+v): nothing noticed", isa.Queue(q), i, in.Args)
 			} else if !strings.Contains(err.Error(), "hazard") && !strings.Contains(err.Error(), "nothing has written") {
@@ -74,7 +94,7 @@ func TestEveryWaitCounts(t *testing.T) {
 
 // TestEverySignalCounts removes each signal in turn.
 func TestEverySignalCounts(t *testing.T) {
-	p := sample(t)
+	p := program(t)
 	for q := range p.Queues {
 		for i, in := range p.Queues[q] {
 			if in.Op != isa.OpSignal {
@@ -82,7 +102,7 @@ func TestEverySignalCounts(t *testing.T) {
 			}
 			mutant := *p
 			mutant.Queues[q] = slices.Delete(slices.Clone(p.Queues[q]), i, i+1)
-			if _, err := sim.Run(context.Background(), &mutant, sampleInputs(), sim.Options{}); err == nil {
+			if _, err := sim.Run(context.Background(), &mutant, sample.Inputs(), sim.Options{}); err == nil {
 				t.Errorf("%s queue without the signal %d: nothing noticed", isa.Queue(q), i)
 			}
 		}
@@ -119,7 +139,7 @@ func TestRunErrors(t *testing.T) {
 			p.Queues[isa.Load] = append([]isa.Instr{{Op: isa.OpWait, Node: -1, Args: &isa.Sync{Sem: 9, Value: 1}}}, p.Queues[isa.Load]...)
 		}},
 	} {
-		p, in := sample(t), sampleInputs()
+		p, in := program(t), sample.Inputs()
 		c.change(p, in)
 		if _, err := sim.Run(context.Background(), p, in, sim.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.want)

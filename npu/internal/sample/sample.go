@@ -1,22 +1,22 @@
-package sim_test
+// Package sample has a small program for tests of the packages that handle programs.
+package sample
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
-	"testing"
 
 	"gradtool/npu/isa"
 	"gradtool/npu/machine"
 	"gradtool/npu/token"
 )
 
-// sample is a program for y = max(x w + b, 0) scaled row-wise by its sum, and z = x^T y, in tiles with two buffers each, for
+// Program is a program for y = max(x w + b, 0) scaled row-wise by its sum, and z = x^T y, in tiles with two buffers each, for
 // x of 64 x 48 and w of 48 x 32: it uses every queue and every kind of order between them.
-func sample(t testing.TB) *isa.Program {
-	t.Helper()
+func Program() (*isa.Program, error) {
 	m, err := machine.Builtin("ref-small")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	const rows, k, cols, tile = 64, 48, 32, 16
 	const x, w, b, y, z = 0, x1, w1, b1, y1
@@ -54,7 +54,7 @@ func sample(t testing.TB) *isa.Program {
 		p.Nodes = append(p.Nodes, isa.Source{Name: n, Op: n, Role: "forward"})
 	}
 	if p.Queues, err = token.Insert(m, size, list); err != nil {
-		t.Fatal(err)
+		return nil, fmt.Errorf("sample: %w", err)
 	}
 	wdata := make([]byte, k*cols*4)
 	for i := range k * cols {
@@ -66,10 +66,10 @@ func sample(t testing.TB) *isa.Program {
 	}
 	p.Inputs = []isa.Tensor{tensor("x", x, rows, k), tensor("b", b, cols)}
 	p.Outputs = []isa.Tensor{tensor("y", y, rows, cols), tensor("z", z, k, cols)}
-	return p
+	return p, nil
 }
 
-// Addresses behind the tensors of sample.
+// Addresses behind the tensors of the sample.
 const (
 	x1 = 64 * 48 * 4
 	w1 = x1 + 48*32*4
@@ -78,8 +78,8 @@ const (
 	z1 = y1 + 48*32*4
 )
 
-// sampleInputs returns whole numbers, so that sums are exact.
-func sampleInputs() map[string][]byte {
+// Inputs returns whole numbers, so that sums are exact.
+func Inputs() map[string][]byte {
 	f := func(n int) []byte {
 		b := make([]byte, 4*n)
 		for i := range n {
@@ -88,12 +88,4 @@ func sampleInputs() map[string][]byte {
 		return b
 	}
 	return map[string][]byte{"x": f(64 * 48), "b": f(32)}
-}
-
-func floats(b []byte) []float32 {
-	f := make([]float32, len(b)/4)
-	for i := range f {
-		f[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return f
 }
