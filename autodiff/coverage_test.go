@@ -9,9 +9,8 @@ import (
 
 // absent lists the operators of ai.onnx that have no definition or no rule, with the reason.
 var absent = map[string]string{
-	"Scatter":      "deprecated, upgraded to ScatterElements",
-	"Upsample":     "deprecated, upgraded to Resize",
-	"ImageDecoder": "decodes image files; its result is of an integer type, so no gradient passes it",
+	"Scatter":  "deprecated, upgraded to ScatterElements",
+	"Upsample": "deprecated, upgraded to Resize",
 }
 
 // TestEveryOperatorIsCovered demands a definition and a rule for every operator of ai.onnx in the schema tables.

@@ -81,6 +81,9 @@ func opRows() []opRow {
 	return out
 }
 
+// replacement names the operators that upgrading puts in the place of deprecated ones.
+var replacement = map[op.Key]string{{Name: "Scatter"}: "ScatterElements", {Name: "Upsample"}: "Resize"}
+
 func rowOf(k op.Key) opRow {
 	r := opRow{Domain: k.Domain, Name: k.Name, Versions: []int{}}
 	for _, s := range schema.Versions(k.Domain, k.Name) {
@@ -92,6 +95,9 @@ func rowOf(k op.Key) opRow {
 	rule := autodiff.Lookup(k)
 	if rule == nil {
 		r.Derivative, r.Reason = autodiff.Unsupported.String(), "there is no rule for it yet"
+		if to := replacement[k]; to != "" {
+			r.Derivative, r.Reason = "upgraded", "deprecated: becomes "+to+" first"
+		}
 		return r
 	}
 	r.kind, r.Derivative, r.Reason = rule.Kind, rule.Kind.String(), rule.Reason

@@ -8,7 +8,7 @@ import (
 )
 
 // TestRefereeBackend checks the cases of the ONNX standard's backend tests: the evaluator's outputs against the expected
-// ones. Cases of other domains than ai.onnx and those of ImageDecoder are counted apart, for the operators that the table
+// ones. Cases of other domains than ai.onnx are counted apart, for the operators that the table
 // lacks. Of the others 98 % must hold in each folder; those that do not are listed with what is wrong.
 func TestRefereeBackend(t *testing.T) {
 	if testing.Short() {
@@ -54,7 +54,7 @@ func TestRefereeBackend(t *testing.T) {
 
 // notRequired reports whether an error is about operators that the table need not have.
 func notRequired(errs string) bool {
-	return strings.Contains(errs, "(ai.onnx.") || strings.Contains(errs, "(ImageDecoder)")
+	return strings.Contains(errs, "(ai.onnx.")
 }
 
 // whatIsWrong picks the lines of a failed check that tell the cause: a hint, else the first value that differs, else the error.

@@ -14,7 +14,7 @@ func families() [][]Def {
 		unaryDefs(), activationDefs(), arithmeticDefs(), logicDefs(), castDefs(), reduceDefs(), softmaxDefs(),
 		matmulDefs(), convDefs(), poolDefs(), normDefs(), shapeDefs(), moveDefs(), indexDefs(), constantDefs(), imageDefs(),
 		lossDefs(), recurrentDefs(), attentionDefs(), controlDefs(), sequenceDefs(), randomDefs(), signalDefs(),
-		quantDefs(), contribDefs(), stringDefs(),
+		quantDefs(), contribDefs(), stringDefs(), decoderDefs(),
 	}
 }
 
