@@ -38,4 +38,5 @@ type Options struct {
 	Optimize string
 	Threads  int    // threads within an operator; 0 for the default
 	Save     string // where to write the optimised model; "" for nowhere
+	Discard  bool   // Run returns no results, for measurements
 }
