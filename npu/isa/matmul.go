@@ -85,11 +85,11 @@ func (s *Core) pack(base Local, t DType, lines, ks []int64, width int) []float32
 			part := lines[p*width : min((p+1)*width, len(lines))]
 			to := out[p*width*len(ks):]
 			if t == F32 && !s.Machine.Numerics.Flush {
-				mem := s.mem[base.Space()][base.Offset()/4:]
+				mem, first := s.words(base)
 				for i, l := range part {
 					at := i
 					for _, k := range ks {
-						to[at] = math.Float32frombits(mem[l+k])
+						to[at] = math.Float32frombits(mem[int64(first)+l+k])
 						at += width
 					}
 				}

@@ -84,6 +84,7 @@ type Kernel interface {
 // Origin says where a kernel comes from.
 type Origin struct {
 	Node string // label of the graph node
+	Op   string // its operator
 	Role string // forward, backward, loss, ... as in gradtool.role
 }
 

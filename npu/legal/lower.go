@@ -192,7 +192,11 @@ func ints(s []int64) []int {
 // add puts a kernel at the end of the program.
 func (l *lowerer) add(k Kernel) {
 	o := k.Origin()
-	o.Node = l.node.Label()
+	o.Node = l.node.Name
+	if o.Node == "" {
+		o.Node = l.node.Label()
+	}
+	o.Op = op.KeyOf(l.node).String()
 	o.Role = l.node.Meta.Get(graph.MetaRole)
 	l.p.Kernels = append(l.p.Kernels, k)
 }

@@ -1,5 +1,7 @@
 package legal
 
+import "gradtool/graph"
+
 // Varies returns, for each value of the nest, the dimensions along which it varies, by bit. Value 0 of an epilogue,
 // whose access is nil, varies along all dimensions of more than one index.
 func (k *Nest) Varies() []uint32 {
@@ -47,4 +49,20 @@ func (k *Nest) Extent(mask uint32) int {
 		}
 	}
 	return n
+}
+
+// Elems returns the element type of each value of the nest.
+func (k *Nest) Elems() []graph.DataType {
+	out := make([]graph.DataType, 0, len(k.In)+len(k.Body))
+	for _, a := range k.In {
+		if a == nil {
+			out = append(out, graph.Float)
+		} else {
+			out = append(out, a.Buf.Elem)
+		}
+	}
+	for _, s := range k.Body {
+		out = append(out, s.Elem)
+	}
+	return out
 }

@@ -1,0 +1,232 @@
+package emit
+
+import (
+	"slices"
+
+	"gradtool/graph"
+	"gradtool/npu/isa"
+	"gradtool/npu/legal"
+)
+
+// contractRun is the state of emitting a contraction tile by tile.
+type contractRun struct {
+	e    *Emitter
+	k    *legal.Contract
+	plan *Plan
+	post *nestRun
+	a, b cached
+}
+
+// cached is the tile of an operand that is on chip.
+type cached struct {
+	p   *place
+	key []int
+}
+
+// tile returns the tile of an access, that on chip if it is the same.
+func (c *cached) tile(e *Emitter, a *legal.Access, t box) (*place, error) {
+	k := key(a, t)
+	if c.p != nil && slices.Equal(k, c.key) {
+		return c.p, nil
+	}
+	c.p.drop()
+	c.p = nil
+	p, err := e.load(a, t)
+	if err != nil {
+		return nil, err
+	}
+	c.p, c.key = p, k
+	return p, nil
+}
+
+// Contract emits a contraction as planned: sums of a tile of the result stay in the accumulator until they are complete.
+func (e *Emitter) Contract(k *legal.Contract, p *Plan) error {
+	r := &contractRun{e: e, k: k, plan: p}
+	return e.attempt(func() error {
+		if k.Post != nil {
+			tile := slices.Clone(p.Tile)
+			for i, kind := range k.Kind {
+				if kind == legal.K {
+					tile[i] = 1
+				}
+			}
+			var err error
+			if r.post, err = e.newNestRun(k.Post, tile); err != nil {
+				return err
+			}
+		}
+		t := box{make([]int, len(k.Dims)), slices.Clone(p.Tile)}
+		var outer, inner []int
+		for _, i := range p.Order {
+			if k.Kind[i] == legal.K {
+				inner = append(inner, i)
+			} else {
+				outer = append(outer, i)
+			}
+		}
+		err := each(k.Dims, p.Tile, outer, t, func(bool) error { return r.sums(t, inner) })
+		r.a.p.drop()
+		r.b.p.drop()
+		if r.post != nil {
+			for _, p := range r.post.places {
+				p.drop()
+			}
+		}
+		return err
+	})
+}
+
+// sums computes one tile of the result.
+func (r *contractRun) sums(t box, inner []int) error {
+	e, k := r.e, r.k
+	out := box{slices.Clone(t.lo), slices.Clone(t.hi)}
+	for i, kind := range k.Kind {
+		if kind == legal.K {
+			out.lo[i], out.hi[i] = 0, 1
+		}
+	}
+	c := &place{stride: make([]int, len(k.Dims)), elem: graph.Float}
+	n := 1
+	for _, kind := range []legal.Kind{legal.N, legal.M, legal.Batch} {
+		for i := len(k.Dims) - 1; i >= 0; i-- {
+			if k.Kind[i] == kind {
+				c.stride[i] = n
+				n *= t.hi[i] - t.lo[i]
+			}
+		}
+	}
+	mem, err := e.take(e.accum, n)
+	if err != nil {
+		return err
+	}
+	c.mem, c.addr = mem, e.local(mem)
+	started := false
+	err = each(k.Dims, r.plan.Tile, inner, t, func(bool) error {
+		a, err := r.a.tile(e, k.A, t)
+		if err != nil {
+			return err
+		}
+		b, err := r.b.tile(e, k.B, t)
+		if err != nil {
+			return err
+		}
+		if a.imm != nil || b.imm != nil { // all of it is padding
+			return nil
+		}
+		r.batches(t, 0, a, b, c, started)
+		started = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !started {
+		e.add(isa.OpMov, &isa.Vec{N: isa.Counts(int32(n)), Dst: isa.At(c.addr, 1), A: isa.Float(0)})
+	}
+	if r.post == nil {
+		err := e.store(k.C, c, out)
+		c.drop()
+		return err
+	}
+	r.post.places[0] = c
+	if err := r.post.early(out, true); err != nil {
+		return err
+	}
+	if err := r.post.finish(out); err != nil {
+		return err
+	}
+	if r.post.places[0] != nil {
+		r.post.places[0].drop()
+		r.post.places[0] = nil
+	}
+	return nil
+}
+
+// batches emits the products of a tile, one for each index of the dimensions of kind Batch from dim on.
+func (r *contractRun) batches(t box, dim int, a, b, c *place, acc bool) {
+	for dim < len(t.lo) && (r.k.Kind[dim] != legal.Batch || t.hi[dim]-t.lo[dim] == 1) {
+		dim++
+	}
+	if dim == len(t.lo) {
+		r.product(t, a, b, c, acc)
+		return
+	}
+	for i := range t.hi[dim] - t.lo[dim] {
+		r.batches(t, dim+1, a.step(dim, i), b.step(dim, i), c.step(dim, i), acc)
+	}
+}
+
+// step returns p moved by i along dimension dim.
+func (p *place) step(dim, i int) *place {
+	q := *p
+	q.addr += isa.Local(4 * i * p.stride[dim])
+	return &q
+}
+
+// term is a count of a matrix product with the strides of both operands and of the result.
+type term struct{ n, a, b, c int }
+
+// group returns the counts of one kind, joined where all strides continue.
+func (r *contractRun) group(t box, kind legal.Kind, a, b, c *place) []term {
+	var out []term
+	for i, k := range r.k.Kind {
+		n := t.hi[i] - t.lo[i]
+		if k != kind || n == 1 {
+			continue
+		}
+		x := term{n, a.stride[i], b.stride[i], c.stride[i]}
+		if kind == legal.K {
+			x.c = 0
+		}
+		if last := len(out) - 1; last >= 0 && out[last].a == n*x.a && out[last].b == n*x.b && out[last].c == n*x.c {
+			out[last] = term{out[last].n * n, x.a, x.b, x.c}
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func (r *contractRun) product(t box, a, b, c *place, acc bool) {
+	m, n, k := r.group(t, legal.M, a, b, c), r.group(t, legal.N, a, b, c), r.group(t, legal.K, a, b, c)
+	pitch := 1
+	for _, x := range n {
+		pitch *= x.n
+	}
+	r.terms(m, n, k, a.addr, b.addr, c.addr, pitch, acc)
+}
+
+// terms emits one product, or several where a group has more than three counts.
+func (r *contractRun) terms(m, n, k []term, a, b, c isa.Local, pitch int, acc bool) {
+	for g, list := range [][]term{k, m, n} {
+		if len(list) <= 3 {
+			continue
+		}
+		x := list[0]
+		for i := range x.n {
+			groups := [][]term{k, m, n}
+			groups[g] = list[1:]
+			r.terms(groups[1], groups[2], groups[0], a+isa.Local(4*i*x.a), b+isa.Local(4*i*x.b), c+isa.Local(4*i*x.c), pitch, acc || g == 0 && i > 0)
+		}
+		return
+	}
+	v := &isa.Matmul{A: a, B: b, C: c, CM: int32(pitch), Acc: acc}
+	rows, cols, depth := 1, 1, 1
+	for i, x := range m {
+		at := 3 - len(m) + i
+		v.M[at], v.AM[at] = int32(x.n), int32(x.a)
+		rows *= x.n
+	}
+	for i, x := range n {
+		at := 3 - len(n) + i
+		v.N[at], v.BN[at] = int32(x.n), int32(x.b)
+		cols *= x.n
+	}
+	for i, x := range k {
+		at := 3 - len(k) + i
+		v.K[at], v.AK[at], v.BK[at] = int32(x.n), int32(x.a), int32(x.b)
+		depth *= x.n
+	}
+	v.Flow, _ = flow(r.e.Machine, rows, cols, depth)
+	r.e.add(isa.OpMatmul, v)
+}

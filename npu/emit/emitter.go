@@ -1,0 +1,146 @@
+package emit
+
+import (
+	"errors"
+	"math"
+
+	"gradtool/graph"
+	"gradtool/npu/isa"
+	"gradtool/npu/legal"
+	"gradtool/npu/machine"
+)
+
+// errSpace says that tiles do not fit on chip.
+var errSpace = errors.New("no room on chip")
+
+// Emitter makes the instructions of a program, kernel by kernel.
+type Emitter struct {
+	Machine *machine.Machine
+	Addr    map[*legal.Buffer]int64 // DRAM address of each buffer
+	List    []isa.Instr
+	Node    int32 // source of the instructions to come
+
+	role    string
+	scratch *pool
+	accum   *pool
+}
+
+// New returns an emitter for a machine; addr says where buffers lie in DRAM.
+func New(m *machine.Machine, addr map[*legal.Buffer]int64) *Emitter {
+	return &Emitter{Machine: m, Addr: addr, scratch: newPool(m.Scratchpad.Bytes), accum: newPool(m.Accumulator.Bytes)}
+}
+
+// ScratchPeak returns the most bytes of the scratchpad that were taken at one time.
+func (e *Emitter) ScratchPeak() int { return e.scratch.peak }
+
+func (e *Emitter) add(op isa.Op, args isa.Args) {
+	e.List = append(e.List, isa.Instr{Op: op, Node: e.Node, Args: args})
+}
+
+// attempt runs f; if it fails, it leaves no trace.
+func (e *Emitter) attempt(f func() error) error {
+	mark, s, a := len(e.List), e.scratch.clone(), e.accum.clone()
+	err := f()
+	if err != nil {
+		e.List = e.List[:mark]
+		*e.scratch, *e.accum = s, a
+	}
+	return err
+}
+
+// region is memory on chip that is freed when its last holder lets go.
+type region struct {
+	pool  *pool
+	at, n int
+	holds int
+}
+
+func (e *Emitter) take(p *pool, words int) (*region, error) {
+	at, ok := p.take(4 * words)
+	if !ok {
+		return nil, errSpace
+	}
+	return &region{pool: p, at: at, n: 4 * words, holds: 1}, nil
+}
+
+func (r *region) hold() {
+	if r != nil {
+		r.holds++
+	}
+}
+
+func (r *region) drop() {
+	if r == nil {
+		return
+	}
+	if r.holds--; r.holds == 0 {
+		r.pool.put(r.at, r.n)
+	}
+}
+
+// local returns the address of the region.
+func (e *Emitter) local(r *region) isa.Local {
+	if r.pool == e.accum {
+		return isa.AccBase + isa.Local(r.at)
+	}
+	return isa.Local(r.at)
+}
+
+// place is where a value of a tile is: at an address with strides, in elements, by dimension of the kernel, or nowhere, being
+// one number.
+type place struct {
+	addr   isa.Local
+	stride []int
+	elem   graph.DataType
+	imm    *isa.Bits
+	mem    *region
+}
+
+func (p *place) drop() {
+	if p != nil && p.mem != nil {
+		p.mem.drop()
+	}
+}
+
+// bits returns x as an immediate of type elem.
+func bits(elem graph.DataType, x float64) *isa.Bits {
+	b := isa.FloatBits(float32(x))
+	if elem == graph.Int32 {
+		b = isa.IntBits(int32(uint32(int64(min(max(x, math.MinInt32), math.MaxUint32)))))
+	}
+	return &b
+}
+
+func dtype(elem graph.DataType) isa.DType {
+	if elem == graph.Int32 {
+		return isa.I32
+	}
+	return isa.F32
+}
+
+// box is a tile of the loops: lo[i] <= index[i] < hi[i].
+type box struct{ lo, hi []int }
+
+func (b box) dims() []int {
+	out := make([]int, len(b.lo))
+	for i := range out {
+		out[i] = b.hi[i] - b.lo[i]
+	}
+	return out
+}
+
+// purpose says what traffic of a buffer is for.
+func (e *Emitter) purpose(b *legal.Buffer) isa.Purpose {
+	switch b.Role {
+	case legal.Input:
+		return isa.Input
+	case legal.Const:
+		return isa.Weight
+	case legal.Output:
+		return isa.Output
+	}
+	if e.role == graph.RoleBackward {
+		return isa.Gradient
+	}
+	return isa.Activation
+}

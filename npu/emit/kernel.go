@@ -1,0 +1,54 @@
+package emit
+
+import (
+	"errors"
+	"fmt"
+
+	"gradtool/npu/legal"
+)
+
+// Kernel emits a kernel, cut as seems best.
+func (e *Emitter) Kernel(k legal.Kernel) error {
+	e.role = k.Origin().Role
+	var err error
+	switch k := k.(type) {
+	case *legal.Nest:
+		err = e.planNest(k)
+	case *legal.Contract:
+		err = e.planContract(k)
+	case *legal.Gather:
+		err = e.attempt(func() error { return e.Gather(k) })
+	case *legal.Scatter:
+		err = e.attempt(func() error { return e.Scatter(k) })
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.Origin().Node, err)
+	}
+	return nil
+}
+
+// planNest tries tiles that leave room for others first, so that tiles overlap in time.
+func (e *Emitter) planNest(k *legal.Nest) error {
+	free := e.limits().scratch
+	err := errSpace
+	for _, share := range []int{8, 4, 2, 1} {
+		tile, ok := e.NestTile(k, free/share)
+		if !ok {
+			continue
+		}
+		if err = e.Nest(k, tile); err == nil || !errors.Is(err, errSpace) {
+			return err
+		}
+	}
+	return err
+}
+
+func (e *Emitter) planContract(k *legal.Contract) error {
+	err := errSpace
+	for _, p := range e.ContractPlans(k) {
+		if err = e.Contract(k, p); err == nil || !errors.Is(err, errSpace) {
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,91 @@
+package emit
+
+import (
+	"gradtool/npu/legal"
+)
+
+// footprint returns the most words that a tile of a nest takes on chip at one time: all its loads, and the values between
+// their computation and last use.
+func footprint(k *legal.Nest, tile []int) int {
+	t := box{make([]int, len(tile)), tile}
+	n := 0
+	for _, a := range k.In {
+		if a != nil {
+			n += words(a, t)
+		}
+	}
+	varies := k.Varies()
+	last := make([]int, len(varies))
+	for i, s := range k.Body {
+		for _, a := range s.Args {
+			last[a] = i
+		}
+	}
+	for _, o := range k.Out {
+		last[o.Value] = len(k.Body)
+	}
+	size := func(v int) int {
+		w := 1
+		for i, d := range tile {
+			if varies[v]>>i&1 != 0 {
+				w *= d
+			}
+		}
+		return w
+	}
+	peak, live := 0, 0
+	var ends [][]int // values by the statement that reads them last
+	ends = make([][]int, len(k.Body)+1)
+	for i, s := range k.Body {
+		v := len(k.In) + i
+		if s.Op == legal.ConstOp {
+			continue
+		}
+		inPlace := false
+		for _, a := range s.Args {
+			inPlace = inPlace || a >= len(k.In) && last[a] == i && varies[a] == varies[v] && !s.Op.Reduces()
+		}
+		live += size(v)
+		if inPlace {
+			peak = max(peak, live-size(v))
+		} else {
+			peak = max(peak, live)
+		}
+		ends[last[v]] = append(ends[last[v]], v)
+		for _, w := range ends[i] {
+			live -= size(w)
+		}
+	}
+	return n + peak
+}
+
+// NestTile returns the size of the tiles that a nest is cut into, for at most so many words on chip at a time: outer dimensions are cut first, so that
+// transfers stay long. It reports whether they fit.
+func (e *Emitter) NestTile(k *legal.Nest, target int) ([]int, bool) {
+	tile := append([]int{}, k.Dims...)
+	for footprint(k, tile) > target {
+		cut := -1
+		for i := range tile {
+			if tile[i] == 1 {
+				continue
+			}
+			old := tile[i]
+			tile[i] = ceilDiv(old, 2)
+			_, err := e.newNestRun(k, tile)
+			tile[i] = old
+			if err == nil {
+				cut = i
+				break
+			}
+		}
+		if cut < 0 {
+			return tile, false
+		}
+		parts := ceilDiv(k.Dims[cut], tile[cut]) * 2
+		for tile[cut] == ceilDiv(k.Dims[cut], parts) {
+			parts++
+		}
+		tile[cut] = ceilDiv(k.Dims[cut], parts)
+	}
+	return tile, true
+}

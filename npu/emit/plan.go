@@ -1,0 +1,252 @@
+package emit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gradtool/npu/isa"
+	"gradtool/npu/legal"
+	"gradtool/npu/machine"
+)
+
+// Plan says how a kernel is cut into tiles.
+type Plan struct {
+	Tile  []int // by dimension of the kernel
+	Order []int // dimensions that are cut, outermost loop first
+	// Cycles is the estimate by which the plan was chosen: of transfers and of computing.
+	DMA, Compute float64
+}
+
+// Cost returns the estimate of the cycles that the plan takes: transfers run under computing.
+func (p *Plan) Cost() float64 { return max(p.DMA, p.Compute) }
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// flow returns the dataflow in which a product takes fewer cycles, and how many: a fold of the array's rows and columns
+// holds part of B while rows of A stream by, or part of C while the terms stream by.
+func flow(m *machine.Machine, rows, cols, depth int) (isa.Flow, int) {
+	ws := ceilDiv(depth, m.Array.Rows) * ceilDiv(cols, m.Array.Cols) * max(rows, m.Array.Rows)
+	os := ceilDiv(rows, m.Array.Rows) * ceilDiv(cols, m.Array.Cols) * max(depth, m.Array.Rows)
+	if ws < os {
+		return isa.WS, ws
+	}
+	return isa.OS, os
+}
+
+// candidates are sizes of tiles that are tried for each group of dimensions.
+var candidates = []int{1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 4096}
+
+// shares returns tile sizes for the dimensions of a kind whose product is about target: inner dimensions whole first, cut
+// into equal parts.
+func shares(dims []int, kind []legal.Kind, of legal.Kind, target int, tile []int) int {
+	total := 1
+	for i := len(dims) - 1; i >= 0; i-- {
+		if kind[i] != of {
+			continue
+		}
+		room := max(target/total, 1)
+		parts := ceilDiv(dims[i], min(room, dims[i]))
+		tile[i] = ceilDiv(dims[i], parts)
+		total *= tile[i]
+	}
+	return total
+}
+
+// limits is what a kernel may use.
+type limits struct{ scratch, accum int } // words
+
+func (e *Emitter) limits() limits {
+	free := func(p *pool) int { return (p.size - p.used) / 4 }
+	return limits{free(e.scratch), free(e.accum)}
+}
+
+// ContractPlans returns ways to cut a contraction, the best first.
+func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
+	var plans []*Plan
+	seen := map[string]bool{}
+	size := map[legal.Kind]int{legal.Batch: 1, legal.M: 1, legal.N: 1, legal.K: 1}
+	for i, kind := range k.Kind {
+		size[kind] *= k.Dims[i]
+	}
+	tries := func(kind legal.Kind) []int {
+		var out []int
+		for _, c := range candidates {
+			if c < size[kind] {
+				out = append(out, c)
+			}
+		}
+		return append(out, size[kind])
+	}
+	for _, m := range tries(legal.M) {
+		for _, n := range tries(legal.N) {
+			for _, kk := range tries(legal.K) {
+				if (m < min(16, size[legal.M]) || n < min(16, size[legal.N]) || kk < min(16, size[legal.K])) && len(plans) > 0 {
+					continue
+				}
+				for _, b := range []int{1, 4, 16, 64} {
+					if b > 1 && b > size[legal.Batch] || b > 1 && (m < size[legal.M] || n < size[legal.N] || kk < size[legal.K]) {
+						continue
+					}
+					tile := make([]int, len(k.Dims))
+					shares(k.Dims, k.Kind, legal.M, m, tile)
+					shares(k.Dims, k.Kind, legal.N, n, tile)
+					shares(k.Dims, k.Kind, legal.K, kk, tile)
+					shares(k.Dims, k.Kind, legal.Batch, b, tile)
+					id := fmt.Sprint(tile)
+					if seen[id] {
+						continue
+					}
+					seen[id] = true
+					for _, nFirst := range []bool{false, true} {
+						if p := e.contractPlan(k, tile, nFirst); p != nil {
+							plans = append(plans, p)
+						}
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(plans, func(p, q *Plan) int {
+		switch c := p.Cost() - q.Cost(); {
+		case c < 0:
+			return -1
+		case c > 0:
+			return 1
+		}
+		return 0
+	})
+	return plans
+}
+
+// contractPlan estimates one way to cut a contraction, nil if it does not fit.
+func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan {
+	t := box{make([]int, len(tile)), tile}
+	lim := e.limits()
+	counts := map[legal.Kind]int{legal.Batch: 1, legal.M: 1, legal.N: 1, legal.K: 1}
+	prods := map[legal.Kind]int{legal.Batch: 1, legal.M: 1, legal.N: 1, legal.K: 1}
+	for i, kind := range k.Kind {
+		counts[kind] *= ceilDiv(k.Dims[i], tile[i])
+		prods[kind] *= tile[i]
+	}
+	a, b := max(words(k.A, t), 1), max(words(k.B, t), 1)
+	c := prods[legal.Batch] * prods[legal.M] * prods[legal.N]
+	tiles := counts[legal.Batch] * counts[legal.M] * counts[legal.N]
+	extra := 0 // of the epilogue
+	post := 0
+	if k.Post != nil {
+		outer := box{t.lo, slices.Clone(tile)}
+		for i, kind := range k.Kind {
+			if kind == legal.K {
+				outer.hi[i] = 1
+			}
+		}
+		for _, x := range k.Post.In[1:] {
+			extra += words(x, outer)
+		}
+		extra += c * min(2, len(k.Post.Body))
+		for range k.Post.Body {
+			post += ceilDiv(c, e.Machine.Vector.Lanes) + e.Machine.Vector.Issue
+		}
+	}
+	// Two tiles of each operand, so that one is loaded while the other is read.
+	if 2*(a+b)+2*extra+1024 > lim.scratch || 2*c+64 > lim.accum {
+		if a+b+extra+256 > lim.scratch || c > lim.accum {
+			return nil
+		}
+		if tiles*counts[legal.K] > 1 {
+			return nil
+		}
+	}
+	aLoads, bLoads := tiles*counts[legal.K], tiles*counts[legal.K]
+	if counts[legal.K] == 1 {
+		if nFirst {
+			bLoads = counts[legal.Batch] * counts[legal.N]
+			if counts[legal.M] == 1 {
+				aLoads = tiles
+			}
+		} else {
+			aLoads = counts[legal.Batch] * counts[legal.M]
+		}
+		if k.A.Varies()&mask(k.Kind, legal.Batch) == 0 && counts[legal.M] == 1 {
+			aLoads = 1
+		}
+		if k.B.Varies()&mask(k.Kind, legal.Batch) == 0 && counts[legal.N] == 1 {
+			bLoads = 1
+		}
+	}
+	p := &Plan{Tile: tile}
+	p.DMA = float64(aLoads)*e.dmaCycles(k.A, t) + float64(bLoads)*e.dmaCycles(k.B, t)
+	for _, w := range k.Writes() {
+		outer := box{t.lo, slices.Clone(tile)}
+		for i, kind := range k.Kind {
+			if kind == legal.K {
+				outer.hi[i] = 1
+			}
+		}
+		p.DMA += float64(tiles) * e.dmaCycles(w, outer)
+	}
+	_, each := flow(e.Machine, prods[legal.M], prods[legal.N], prods[legal.K])
+	p.Compute = float64(tiles*counts[legal.K]*prods[legal.Batch]) * float64(each+e.Machine.Array.Issue+e.Machine.Array.Rows)
+	// The first load and the last store have nothing to run under.
+	start := (float64(a)+float64(b)+float64(c))*4/float64(e.Machine.DMA.BytesPerCycle) + 2*float64(e.Machine.DMA.Latency)
+	p.Compute = max(p.Compute, float64(tiles*post)) + start + float64(post)
+	p.DMA += 2 * float64(e.Machine.DMA.Latency)
+	kinds := []legal.Kind{legal.Batch, legal.M, legal.N, legal.K}
+	if nFirst {
+		kinds = []legal.Kind{legal.Batch, legal.N, legal.M, legal.K}
+	}
+	for _, kind := range kinds {
+		for i := range k.Kind {
+			if k.Kind[i] == kind && tile[i] < k.Dims[i] {
+				p.Order = append(p.Order, i)
+			}
+		}
+	}
+	return p
+}
+
+func mask(kinds []legal.Kind, of legal.Kind) uint32 {
+	m := uint32(0)
+	for i, k := range kinds {
+		if k == of {
+			m |= 1 << i
+		}
+	}
+	return m
+}
+
+// dmaCycles estimates the transfer of a tile of an access: bursts touched by each contiguous run.
+func (e *Emitter) dmaCycles(a *legal.Access, t box) float64 {
+	ws, n, ok := windows(a, t)
+	if !ok {
+		return 0
+	}
+	run := 1
+	for i := len(ws) - 1; i >= 0; i-- {
+		s := ws[i].axis.Stride
+		if s != run && s != -run {
+			break
+		}
+		run *= ws[i].to - ws[i].from
+		if ws[i].n != ws[i].to-ws[i].from || ws[i].axis.Size != ws[i].n {
+			break
+		}
+	}
+	d := e.Machine.DMA
+	bytes := math.Ceil(float64(4*run)/float64(d.Burst)) * float64(d.Burst)
+	if run*4%d.Burst != 0 && run < n {
+		bytes += float64(d.Burst) / 2 // runs that begin inside a burst
+	}
+	return float64(n) / float64(run) * bytes / float64(d.BytesPerCycle)
+}
+
+// String returns the loops that the plan makes of a kernel, as text.
+func (p *Plan) String() string {
+	var b strings.Builder
+	for depth, i := range p.Order {
+		fmt.Fprintf(&b, "%sfor i%d step %d\n", strings.Repeat("  ", depth), i, p.Tile[i])
+	}
+	return b.String()
+}

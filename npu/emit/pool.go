@@ -1,0 +1,83 @@
+package emit
+
+import "slices"
+
+// align is the alignment of places on chip, in bytes.
+const align = 64
+
+// pool hands out places in a memory. It looks for room from behind the last place that it gave out, so that a place is
+// reused as late as possible.
+type pool struct {
+	size int
+	free []span // sorted, with gaps between them
+	next int
+	used int
+	peak int
+}
+
+type span struct{ lo, hi int }
+
+func newPool(size int) *pool {
+	return &pool{size: size, free: []span{{0, size}}}
+}
+
+// take returns a place of n bytes, and false if there is none.
+func (p *pool) take(n int) (int, bool) {
+	n = (max(n, 1) + align - 1) / align * align
+	first := slices.IndexFunc(p.free, func(s span) bool { return s.hi > p.next })
+	if first < 0 {
+		first = 0
+	}
+	for k := range len(p.free) + 1 {
+		if len(p.free) == 0 {
+			return 0, false
+		}
+		i := (first + k) % len(p.free)
+		s := &p.free[i]
+		lo := s.lo
+		if k == 0 && p.next > lo && p.next < s.hi {
+			lo = p.next
+		}
+		if s.hi-lo < n {
+			continue
+		}
+		p.next = lo + n
+		p.used += n
+		p.peak = max(p.peak, p.used)
+		switch {
+		case lo == s.lo && lo+n == s.hi:
+			p.free = slices.Delete(p.free, i, i+1)
+		case lo == s.lo:
+			s.lo = lo + n
+		case lo+n == s.hi:
+			s.hi = lo
+		default:
+			p.free = slices.Insert(p.free, i+1, span{lo + n, s.hi})
+			p.free[i].hi = lo
+		}
+		return lo, true
+	}
+	return 0, false
+}
+
+// put gives a place of n bytes back.
+func (p *pool) put(at, n int) {
+	n = (max(n, 1) + align - 1) / align * align
+	p.used -= n
+	i, _ := slices.BinarySearchFunc(p.free, at, func(s span, at int) int { return s.lo - at })
+	p.free = slices.Insert(p.free, i, span{at, at + n})
+	if i+1 < len(p.free) && p.free[i].hi == p.free[i+1].lo {
+		p.free[i].hi = p.free[i+1].hi
+		p.free = slices.Delete(p.free, i+1, i+2)
+	}
+	if i > 0 && p.free[i-1].hi == p.free[i].lo {
+		p.free[i-1].hi = p.free[i].hi
+		p.free = slices.Delete(p.free, i, i+1)
+	}
+}
+
+func (p *pool) clone() pool {
+	q := *p
+	q.free = slices.Clone(p.free)
+	return q
+}

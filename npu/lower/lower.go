@@ -1,0 +1,128 @@
+// Package lower compiles models for the reference machine: operators to kernels (package legal), kernels to instructions
+// (package emit), those to the streams of the machine's queues (package token).
+package lower
+
+import (
+	"fmt"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/npu/emit"
+	"gradtool/npu/isa"
+	"gradtool/npu/legal"
+	"gradtool/npu/machine"
+	"gradtool/npu/token"
+)
+
+// Options selects how a model is lowered.
+type Options struct {
+	Machine *machine.Machine
+	// Source is the SHA-256 of the model in hexadecimal, to be noted in the program.
+	Source string
+}
+
+// Result is a lowered model, level by level.
+type Result struct {
+	Legal   *legal.Program
+	List    []isa.Instr // in program order, before they are split into queues
+	Program *isa.Program
+}
+
+// Model lowers m, whose graph must be sorted, in canonical form and free of calls of model-local functions; decompositions
+// are applied to m itself. Operators that have no lowering are listed in the result, which has no instructions then.
+func Model(m *graph.Model, opt Options) (*Result, error) {
+	p, err := legal.Lower(m)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Legal: p}
+	if len(p.Fallbacks) > 0 {
+		return r, nil
+	}
+	if err := p.Verify(); err != nil {
+		return nil, fmt.Errorf("internal error in lowering to kernels: %w", err)
+	}
+	out := &isa.Program{Machine: opt.Machine, Name: p.Name, SourceHash: opt.Source}
+	addr, err := layout(p, opt.Machine, out)
+	if err != nil {
+		return nil, err
+	}
+	e := emit.New(opt.Machine, addr)
+	nodes := map[legal.Origin]int32{}
+	for _, k := range p.Kernels {
+		o := *k.Origin()
+		n, ok := nodes[o]
+		if !ok {
+			n = int32(len(out.Nodes))
+			nodes[o] = n
+			out.Nodes = append(out.Nodes, isa.Source{Name: o.Node, Op: o.Op, Role: o.Role})
+		}
+		e.Node = n
+		if err := e.Kernel(k); err != nil {
+			return nil, err
+		}
+	}
+	r.List = e.List
+	if out.Queues, err = token.Insert(opt.Machine, out.DRAMBytes, e.List); err != nil {
+		return nil, fmt.Errorf("internal error in the instructions made: %w", err)
+	}
+	r.Program = out
+	return r, nil
+}
+
+// layout gives every buffer a place in DRAM and fills in what the program says of memory.
+func layout(p *legal.Program, m *machine.Machine, out *isa.Program) (map[*legal.Buffer]int64, error) {
+	addr := map[*legal.Buffer]int64{}
+	at := int64(0)
+	for _, b := range p.Buffers {
+		addr[b] = at
+		if b.Role == legal.Const {
+			data, err := constant(b)
+			if err != nil {
+				return nil, err
+			}
+			out.Segments = append(out.Segments, isa.Segment{Name: b.Name, Addr: at, Data: data})
+		}
+		a := int64(m.DMA.Align)
+		at += (4*int64(b.Len) + a - 1) / a * a
+	}
+	out.DRAMBytes = at
+	if at > m.DRAM.Bytes {
+		return nil, fmt.Errorf("the model needs %d bytes of DRAM, the machine %s has %d", at, m.Name, m.DRAM.Bytes)
+	}
+	for _, list := range []struct {
+		from []legal.Binding
+		to   *[]isa.Tensor
+	}{{p.Inputs, &out.Inputs}, {p.Outputs, &out.Outputs}} {
+		for _, b := range list.from {
+			t := isa.Tensor{Name: b.Name, Type: b.Elem.String(), Device: isa.F32, Addr: addr[b.Buf]}
+			if b.Buf.Elem == graph.Int32 {
+				t.Device = isa.I32
+			}
+			for _, d := range b.Shape {
+				t.Shape = append(t.Shape, int64(d))
+			}
+			*list.to = append(*list.to, t)
+		}
+	}
+	return addr, nil
+}
+
+// constant returns the elements of a constant buffer as the device has them.
+func constant(b *legal.Buffer) ([]byte, error) {
+	a, err := op.FromTensor(b.Data, false)
+	if err != nil {
+		return nil, fmt.Errorf("constant %q: %w", b.Name, err)
+	}
+	out := make([]byte, 0, 4*b.Len)
+	for i := range b.Len {
+		var w isa.Bits
+		if a.I64 != nil {
+			w = isa.IntBits(int32(a.I64[i]))
+		} else {
+			w = isa.FloatBits(float32(a.Float(i)))
+		}
+		out = append(out, byte(w), byte(w>>8), byte(w>>16), byte(w>>24))
+	}
+	return out, nil
+}
