@@ -68,7 +68,7 @@ type Intrinsic struct {
 }
 
 // Intrinsics describes each instruction, at the index of its operation code. It is never written to.
-var Intrinsics = [NumOps]Intrinsic{
+var Intrinsics = numbered([NumOps]Intrinsic{
 	OpLoad: {Name: "load", Queue: Load, Form: FormDMA, Formula: "local[i] = dram[i]",
 		Doc: "Reads a box from DRAM, converts to the local type, and writes the padding around it. Rounding is not needed: f16 and bf16 widen exactly."},
 	OpGather: {Name: "gather", Queue: Load, Form: FormGather, Formula: "local[r,:] = dram[index[r],:]",
@@ -164,6 +164,14 @@ var Intrinsics = [NumOps]Intrinsic{
 
 	OpSignal: {Name: "signal", Any: true, Form: FormSync, Formula: "sem++ when all earlier instructions of this queue are complete", Doc: "A semaphore is signalled from one queue only."},
 	OpWait:   {Name: "wait", Any: true, Form: FormSync, Formula: "hold this queue until sem >= value", Doc: "The count is not consumed: semaphores only grow, so several queues may wait for one count."},
+})
+
+// numbered gives each description the operation code that is its index.
+func numbered(list [NumOps]Intrinsic) [NumOps]Intrinsic {
+	for i := range list {
+		list[i].Op = Op(i)
+	}
+	return list
 }
 
 const reduceDoc = "The inner red dimensions are counted as one index j. There are 16 partial results: element j goes to partial j mod 16, in order; a partial without an element is skipped; then for s = 8, 4, 2, 1 partial p takes in partial p + s. Where acc is set, the result is the old value of dst combined with that."
