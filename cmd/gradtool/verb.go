@@ -42,6 +42,7 @@ func verbs() []verb {
 		pruneVerb(),
 		fuseVerb(),
 		inlineVerb(),
+		lowerVerb(),
 		infoVerb(),
 		showVerb(),
 		diffVerb(),

@@ -20,6 +20,8 @@ type Emitter struct {
 	List    []isa.Instr
 	Node    int32 // source of the instructions to come
 
+	Plans []*Plan // of the kernels emitted, in order; nil for those without loops
+
 	role    string
 	scratch *pool
 	accum   *pool
@@ -112,8 +114,13 @@ func bits(elem graph.DataType, x float64) *isa.Bits {
 }
 
 func dtype(elem graph.DataType) isa.DType {
-	if elem == graph.Int32 {
+	switch elem {
+	case graph.Int32:
 		return isa.I32
+	case graph.Float16:
+		return isa.F16
+	case graph.BFloat16:
+		return isa.BF16
 	}
 	return isa.F32
 }

@@ -17,8 +17,10 @@ func (e *Emitter) Kernel(k legal.Kernel) error {
 	case *legal.Contract:
 		err = e.planContract(k)
 	case *legal.Gather:
+		e.Plans = append(e.Plans, nil)
 		err = e.attempt(func() error { return e.Gather(k) })
 	case *legal.Scatter:
+		e.Plans = append(e.Plans, nil)
 		err = e.attempt(func() error { return e.Scatter(k) })
 	}
 	if err != nil {
@@ -37,6 +39,7 @@ func (e *Emitter) planNest(k *legal.Nest) error {
 			continue
 		}
 		if err = e.Nest(k, tile); err == nil || !errors.Is(err, errSpace) {
+			e.Plans = append(e.Plans, nestPlan(k, tile))
 			return err
 		}
 	}
@@ -47,8 +50,19 @@ func (e *Emitter) planContract(k *legal.Contract) error {
 	err := errSpace
 	for _, p := range e.ContractPlans(k) {
 		if err = e.Contract(k, p); err == nil || !errors.Is(err, errSpace) {
+			e.Plans = append(e.Plans, p)
 			return err
 		}
 	}
 	return err
+}
+
+func nestPlan(k *legal.Nest, tile []int) *Plan {
+	p := &Plan{Tile: tile}
+	for i, d := range k.Dims {
+		if tile[i] < d {
+			p.Order = append(p.Order, i)
+		}
+	}
+	return p
 }

@@ -74,10 +74,11 @@ func (e *Emitter) load(a *legal.Access, t box) (*place, error) {
 	p.mem = mem
 	base := e.local(mem)
 	p.addr = base
-	at := e.Addr[a.Buf] + 4*int64(a.Base)
+	size := int64(legal.Size(a.Buf.Mem()))
+	at := e.Addr[a.Buf] + size*int64(a.Base)
 	var ms []move
 	for _, w := range ws {
-		at += 4 * int64(w.from) * int64(w.axis.Stride)
+		at += size * int64(w.from) * int64(w.axis.Stride)
 		ms = append(ms, move{w.to - w.from, int64(w.axis.Stride), w.stride, w.from - w.lo, w.lo + w.n - w.to})
 		origin := w.axis.Off
 		for i, c := range w.axis.Coef {
@@ -120,11 +121,11 @@ func (e *Emitter) transfer(op isa.Op, a *legal.Access, dram int64, local isa.Loc
 		}
 		outer, rest := ms[0], ms[1:]
 		for i := range outer.n {
-			e.transfer(op, a, dram+4*int64(i)*outer.dram, local+isa.Local(4*i*outer.local), slices.Clone(rest))
+			e.transfer(op, a, dram+int64(legal.Size(a.Buf.Mem())*i)*outer.dram, local+isa.Local(4*i*outer.local), slices.Clone(rest))
 		}
 		return
 	}
-	d := &isa.DMA{DRAM: dram, Local: local, Type: dtype(a.Buf.Elem), LType: dtype(a.Buf.Elem), Purpose: e.purpose(a.Buf)}
+	d := &isa.DMA{DRAM: dram, Local: local, Type: dtype(a.Buf.Mem()), LType: dtype(a.Buf.Elem), Purpose: e.purpose(a.Buf)}
 	off := isa.MoveDims - len(ms)
 	for i, m := range ms {
 		d.N[off+i], d.DS[off+i], d.LS[off+i] = int32(m.n), m.dram, int32(m.local)
@@ -156,23 +157,24 @@ func mergeMoves(ms []move) []move {
 // store writes a value of a tile through an access.
 func (e *Emitter) store(a *legal.Access, v *place, t box) error {
 	if v.imm != nil {
-		mem, err := e.take(e.scratch, words(a, t))
+		// One element, repeated by strides of 0.
+		mem, err := e.take(e.scratch, 1)
 		if err != nil {
 			return err
 		}
 		defer mem.drop()
-		e.add(isa.OpMov, &isa.Vec{N: isa.Counts(int32(mem.n / 4)), Dst: isa.At(e.local(mem), 1), A: isa.Operand{IsImm: true, Value: *v.imm},
-			Type: dtype(v.elem)})
-		v = e.compact(a, mem, t)
+		e.add(isa.OpMov, &isa.Vec{Dst: isa.At(e.local(mem)), A: isa.Operand{IsImm: true, Value: *v.imm}, Type: dtype(v.elem)})
+		v = &place{addr: e.local(mem), stride: make([]int, len(t.lo)), elem: v.elem}
 	}
 	// Each dimension that the access follows is one of the transfer; the one of smallest stride in DRAM is the innermost.
-	at := e.Addr[a.Buf] + 4*int64(a.Base)
+	size := int64(legal.Size(a.Buf.Mem()))
+	at := e.Addr[a.Buf] + size*int64(a.Base)
 	for _, x := range a.Axes {
 		c := x.Off
 		for i, f := range x.Coef {
 			c += f * t.lo[i]
 		}
-		at += 4 * int64(c) * int64(x.Stride)
+		at += size * int64(c) * int64(x.Stride)
 	}
 	var ms []move
 	for i := range t.lo {
@@ -187,16 +189,4 @@ func (e *Emitter) store(a *legal.Access, v *place, t box) error {
 	slices.SortStableFunc(ms, func(p, q move) int { return cmp.Compare(max(q.dram, -q.dram), max(p.dram, -p.dram)) })
 	e.transfer(isa.OpStore, a, at, v.addr, ms)
 	return nil
-}
-
-// compact returns a place in mem laid out as the tile of a.
-func (e *Emitter) compact(a *legal.Access, mem *region, t box) *place {
-	p := &place{addr: e.local(mem), stride: make([]int, len(t.lo)), elem: a.Buf.Elem}
-	ws, _, _ := windows(a, t)
-	for _, w := range ws {
-		for i, c := range w.axis.Coef {
-			p.stride[i] += c * w.stride
-		}
-	}
-	return p
 }

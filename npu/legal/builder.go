@@ -1,6 +1,7 @@
 package legal
 
 import (
+	"math"
 	"slices"
 
 	"gradtool/graph"
@@ -123,7 +124,21 @@ func (b *nest) cast(r reg, elem graph.DataType) reg {
 	if b.elem(r) == elem {
 		return r
 	}
+	if x, ok := b.constant(r); ok {
+		if elem == graph.Int32 {
+			x = math.Trunc(x)
+		}
+		return b.konst(elem, x)
+	}
 	return b.stmt(Stmt{Op: Cast, Elem: elem}, r)
+}
+
+// constant returns the value of a constant.
+func (b *nest) constant(r reg) (float64, bool) {
+	if r >= stmtBase && b.body[r-stmtBase].Op == ConstOp {
+		return b.body[r-stmtBase].Imm, true
+	}
+	return 0, false
 }
 
 // truth returns 1 where r is not zero, else 0.

@@ -15,9 +15,9 @@ func indexOps() map[string]lowering {
 	}
 }
 
-// contiguous returns v as one whole buffer in order, a copy if need be.
+// contiguous returns v in order and in the type that kernels compute with, a copy if need be.
 func (l *lowerer) contiguous(v val) val {
-	if v.imm == nil && v.parts == nil && v.inOrder() {
+	if v.imm == nil && v.parts == nil && v.inOrder() && v.buf.Stored == graph.Undefined {
 		return v
 	}
 	return l.copyOf("contiguous", v)

@@ -26,10 +26,21 @@ type Buffer struct {
 	Len  int
 	Role Role
 	Data *graph.Tensor // of a constant
+	// Stored, if set, is the type that elements have in memory where that is narrower: float16 or bfloat16, of inputs and
+	// outputs of the model.
+	Stored graph.DataType
+}
+
+// Mem returns the type that the elements of b have in memory.
+func (b *Buffer) Mem() graph.DataType {
+	if b.Stored != graph.Undefined {
+		return b.Stored
+	}
+	return b.Elem
 }
 
 // Bytes returns the size of b.
-func (b *Buffer) Bytes() int { return b.Len * Size(b.Elem) }
+func (b *Buffer) Bytes() int { return b.Len * Size(b.Mem()) }
 
 // Size returns the bytes that an element of type t takes in memory.
 func Size(t graph.DataType) int { return (t.Bits() + 7) / 8 }

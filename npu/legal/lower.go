@@ -330,7 +330,7 @@ func (l *lowerer) input(v *graph.Value) error {
 		return fmt.Errorf("input %q has no elements", v.Name)
 	}
 	w := l.temp(v.Name, v.Type.Elem, ints(s))
-	w.buf.Role = Input
+	w.buf.Role, w.buf.Stored = Input, narrow(v.Type.Elem)
 	l.vals[v] = w
 	l.p.Inputs = append(l.p.Inputs, Binding{v.Name, v.Type.Elem, w.shape, w.buf})
 	return nil
@@ -349,13 +349,21 @@ func (l *lowerer) output(y *graph.Value) error {
 		l.p.Fallbacks = append(l.p.Fallbacks, Fallback{y.Name, "output", "it has no elements"})
 		return nil
 	}
-	if !v.whole() || v.buf.Role != Temp {
+	if !v.whole() || v.buf.Role != Temp || narrow(y.Type.Elem) != graph.Undefined {
 		l.node = &graph.Node{Op: "Identity", Name: y.Name, Graph: y.Graph}
 		v = l.copyOf(y.Name, v)
 	}
-	v.buf.Role = Output
+	v.buf.Role, v.buf.Stored = Output, narrow(y.Type.Elem)
 	l.p.Outputs = append(l.p.Outputs, Binding{y.Name, y.Type.Elem, v.shape, v.buf})
 	return nil
+}
+
+// narrow returns the 16-bit type that inputs and outputs of type t have in memory, Undefined if they have none.
+func narrow(t graph.DataType) graph.DataType {
+	if t == graph.Float16 || t == graph.BFloat16 {
+		return t
+	}
+	return graph.Undefined
 }
 
 // copyOf copies v to a buffer of its own.

@@ -4,6 +4,7 @@ package lower
 
 import (
 	"fmt"
+	"strings"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -26,6 +27,21 @@ type Result struct {
 	Legal   *legal.Program
 	List    []isa.Instr // in program order, before they are split into queues
 	Program *isa.Program
+
+	plans []*emit.Plan
+}
+
+// Tiles returns the kernels with the loops that cut them into tiles, as text.
+func (r *Result) Tiles() string {
+	var b strings.Builder
+	for i, k := range r.Legal.Kernels {
+		fmt.Fprintf(&b, "%d:\n", i)
+		if i < len(r.plans) && r.plans[i] != nil {
+			b.WriteString(r.plans[i].String())
+		}
+		fmt.Fprintf(&b, "%s\n", legal.Text(k))
+	}
+	return b.String()
 }
 
 // Model lowers m, whose graph must be sorted, in canonical form and free of calls of model-local functions; decompositions
@@ -62,7 +78,7 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 			return nil, err
 		}
 	}
-	r.List = e.List
+	r.List, r.plans = e.List, e.Plans
 	if out.Queues, err = token.Insert(opt.Machine, out.DRAMBytes, e.List); err != nil {
 		return nil, fmt.Errorf("internal error in the instructions made: %w", err)
 	}
@@ -84,7 +100,7 @@ func layout(p *legal.Program, m *machine.Machine, out *isa.Program) (map[*legal.
 			out.Segments = append(out.Segments, isa.Segment{Name: b.Name, Addr: at, Data: data})
 		}
 		a := int64(m.DMA.Align)
-		at += (4*int64(b.Len) + a - 1) / a * a
+		at += (int64(b.Bytes()) + a - 1) / a * a
 	}
 	out.DRAMBytes = at
 	if at > m.DRAM.Bytes {
@@ -96,8 +112,13 @@ func layout(p *legal.Program, m *machine.Machine, out *isa.Program) (map[*legal.
 	}{{p.Inputs, &out.Inputs}, {p.Outputs, &out.Outputs}} {
 		for _, b := range list.from {
 			t := isa.Tensor{Name: b.Name, Type: b.Elem.String(), Device: isa.F32, Addr: addr[b.Buf]}
-			if b.Buf.Elem == graph.Int32 {
+			switch b.Buf.Mem() {
+			case graph.Int32:
 				t.Device = isa.I32
+			case graph.Float16:
+				t.Device = isa.F16
+			case graph.BFloat16:
+				t.Device = isa.BF16
 			}
 			for _, d := range b.Shape {
 				t.Shape = append(t.Shape, int64(d))

@@ -1,16 +1,18 @@
 package lower_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"testing"
 
+	"gradtool/graph"
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
-	"gradtool/npu/isa"
 	"gradtool/npu/lower"
 	"gradtool/npu/machine"
+	"gradtool/npu/sim"
 )
 
 // TestSamples lowers every sample of every operator, executes the instructions in order, and compares the results with the
@@ -69,49 +71,38 @@ func samples(t *testing.T, mach *machine.Machine) {
 	}
 }
 
-// execute runs the list of instructions one after the other and returns the outputs.
-func execute(t *testing.T, r *lower.Result, feed []*op.Array) [][]float64 {
+// execute runs the program in the simulator and returns the outputs.
+func execute(t *testing.T, r *lower.Result, feed []*op.Array) []*op.Array {
 	t.Helper()
-	p := r.Program
-	s := isa.NewCore(p.Machine, p.DRAMBytes)
-	for _, seg := range p.Segments {
-		s.LoadBytes(seg.Addr, seg.Data)
-	}
-	dram := s.Words(isa.DRAM)
-	for i, in := range p.Inputs {
-		for j := range feed[i].Len() {
-			w := uint32(isa.FloatBits(float32(feed[i].Float(j))))
-			if in.Device == isa.I32 {
-				w = uint32(int32(feed[i].Float(j)))
-			}
-			dram[in.Addr/4+int64(j)] = w
+	inputs := map[string][]byte{}
+	for i, in := range r.Program.Inputs {
+		raw, err := feed[i].Tensor().Data.Bytes()
+		if err != nil {
+			t.Fatal(err)
 		}
+		inputs[in.Name] = raw
 	}
-	for i := range r.List {
-		if err := s.Exec(&r.List[i]); err != nil {
-			t.Fatalf("instruction %d: %v", i, err)
-		}
+	res, err := sim.Run(context.Background(), r.Program, inputs, sim.Options{})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Legal)
 	}
-	var out [][]float64
-	for _, y := range p.Outputs {
-		v := make([]float64, y.Len())
-		for j := range v {
-			w := dram[y.Addr/4+int64(j)]
-			v[j] = float64(math.Float32frombits(w))
-			if y.Device == isa.I32 {
-				v[j] = float64(int32(w))
-			}
+	var out []*op.Array
+	for _, y := range r.Program.Outputs {
+		elem, _ := graph.ParseDataType(y.Type)
+		a, err := op.FromTensor(&graph.Tensor{Elem: elem, Dims: y.Shape, Data: graph.Bytes(res.Outputs[y.Name])}, false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		out = append(out, v)
+		out = append(out, a)
 	}
 	return out
 }
 
-func compare(t *testing.T, r *lower.Result, got [][]float64, want []*op.Array) {
+func compare(t *testing.T, r *lower.Result, got, want []*op.Array) {
 	t.Helper()
 	for i := range want {
 		for j := range want[i].Len() {
-			g, w := got[i][j], want[i].Float(j)
+			g, w := got[i].Float(j), want[i].Float(j)
 			tol := 1e-4 * max(1, math.Abs(w))
 			if bits := want[i].Elem.Bits(); bits < 32 && want[i].Elem.IsFloat() {
 				tol = 1e-2 * max(1, math.Abs(w))

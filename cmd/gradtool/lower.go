@@ -1,0 +1,216 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"gradtool/fuse"
+	"gradtool/graph"
+	"gradtool/graph/pass"
+	"gradtool/internal/size"
+	"gradtool/npu/asm"
+	"gradtool/npu/binary"
+	"gradtool/npu/isa"
+	"gradtool/npu/lower"
+	"gradtool/npu/machine"
+	"gradtool/onnxio"
+	"gradtool/prune"
+)
+
+func lowerVerb() verb {
+	return verb{
+		name: "lower", group: groupStage, args: "[MODEL|-]", maxArgs: 1,
+		summary: "compile a model for an NPU: a program for the machine that \"gradtool run\" simulates",
+		about: `
+Compiles the whole graph, of a model or of a training step that grad made, for a machine: operators become kernels
+over buffers, kernels are cut into tiles that fit on chip, tiles become instructions of the machine's four queues.
+The result is an ELF file that "gradtool run" runs, and "gradtool disasm" lists.
+
+Every dimension needs a size: --dim gives symbols theirs. Integers are 32 bits wide on the machine. Operators
+that have no lowering are listed, with the reason, and nothing is written.`,
+		examples: []string{
+			"gradtool grad --loss softmax-cross-entropy lenet.onnx | gradtool lower --dim N=32 -o step.npu",
+			"gradtool lower --machine ref-small --dim N=1 model.onnx -o model.npu",
+			"gradtool lower --dim N=1 --print-level legal model.onnx",
+		},
+		flags: slices.Concat([]cli.Flag{
+			&cli.StringFlag{Name: "target", Value: "ref", DefaultText: "ref", Usage: "the kind of machine: `ref`, the reference NPU"},
+			&cli.StringFlag{Name: "machine", Value: "ref-edge", DefaultText: "ref-edge",
+				Usage: "a machine that is built in (" + strings.Join(machine.Names(), ", ") + ") or the JSON file that describes one: `NAME|FILE`"},
+			dimFlag(),
+			&cli.StringFlag{Name: "print-level", Usage: "print a level of the compilation on standard output in place of the program: `legal|tile|stream`"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the program to `FILE`, - for standard output even if that is a terminal"},
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace an existing file that -o does not name"},
+		}, inputFlags(), []cli.Flag{reportFlag()}),
+		run: runLower,
+	}
+}
+
+// readMachine returns the machine that --machine and --target name.
+func (s *session) readMachine() (*machine.Machine, error) {
+	if t := s.String("target"); t != "ref" {
+		return nil, usagef("--target %q: there is ref", t)
+	}
+	name := s.String("machine")
+	if slices.Contains(machine.Names(), name) {
+		return machine.Builtin(name)
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, usagef("--machine %q: neither a file nor one of %s", name, strings.Join(machine.Names(), ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := machine.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+func runLower(s *session) error {
+	path, err := s.inputPath()
+	if err != nil {
+		return err
+	}
+	level := s.String("print-level")
+	if !slices.Contains([]string{"", "legal", "tile", "stream"}, level) {
+		return usagef("--print-level %q: want legal, tile or stream", level)
+	}
+	var out target
+	if level == "" {
+		if out, err = s.target(programName(path)); err != nil {
+			return err
+		}
+	}
+	mach, err := s.readMachine()
+	if err != nil {
+		return err
+	}
+	m, closer, err := s.openModel(path)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	if err := inspect(m); err != nil {
+		return err
+	}
+	nodes := len(m.Graph.Nodes)
+	if err := s.prepareLowering(m); err != nil {
+		return err
+	}
+	source := ""
+	if path != "-" {
+		if source, err = fileHash(path); err != nil {
+			return err
+		}
+	}
+	r, err := lower.Model(m, lower.Options{Machine: mach, Source: source})
+	if err != nil {
+		return err
+	}
+	if level == "legal" {
+		_, err := io.WriteString(s.stdout, r.Legal.String())
+		return stdoutError(err)
+	}
+	if n := len(r.Legal.Fallbacks); n > 0 {
+		var list []string
+		for _, f := range r.Legal.Fallbacks {
+			list = append(list, fmt.Sprintf("%s (%s): %s", f.Node, f.Op, f.Reason))
+		}
+		s.report.set("fallbacks", list)
+		return fmt.Errorf("%s cannot be lowered:\n  %s", count(n, "node"), strings.Join(list, "\n  "))
+	}
+	switch level {
+	case "tile":
+		_, err := io.WriteString(s.stdout, r.Tiles())
+		return stdoutError(err)
+	case "stream":
+		return stdoutError(asm.Disassemble(s.stdout, r.Program, asm.Options{}))
+	}
+	if err := s.save(out, func(w io.Writer) error { return binary.Write(w, r.Program) }); err != nil {
+		return err
+	}
+	s.tellLowered(nodes, r)
+	return nil
+}
+
+// programName returns the name of the program made of a model's file.
+func programName(path string) string {
+	if path == "-" {
+		return ""
+	}
+	return strings.TrimSuffix(path, ".onnx") + ".npu"
+}
+
+func fileHash(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// prepareLowering gives dimensions their sizes, brings all operators into one form, puts function bodies in the place of calls, and
+// simplifies what the sizes decide.
+func (s *session) prepareLowering(m *graph.Model) error {
+	dims, err := s.dims()
+	if err != nil {
+		return err
+	}
+	if err := bindDims(m, dims); err != nil {
+		return err
+	}
+	if len(dims) > 0 {
+		for g := range m.Graph.Graphs() {
+			onnxio.Redeclare(slices.Collect(g.Values())...)
+		}
+	}
+	if open := inputSymbols(m); len(open) > 0 {
+		return hint(usagef("the sizes of dimensions %s are not known", strings.Join(open, ", ")), "give them with --dim %s=SIZE", open[0])
+	}
+	return s.runPasses(m, []pass.Pass{
+		pass.Sort(),
+		{Name: "unfuse", Doc: "put the nodes of clusters back in the place of their calls", Required: true,
+			Run: func(_ *pass.Ctx, m *graph.Model) (bool, error) {
+				n, err := fuse.Inline(m)
+				return n > 0, badModel(err)
+			}},
+		pass.Inline(nil), pass.Upgrade(), pass.Infer(),
+		{Name: "prune", Doc: "fold constants, merge equal nodes, apply the rules, inline what is decided",
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				st, err := prune.Run(m, prune.Options{Allow: c.Allow})
+				return st.Changed(), err
+			}},
+	})
+}
+
+// tellLowered says what was made.
+func (s *session) tellLowered(nodes int, r *lower.Result) {
+	total := 0
+	for q := isa.Queue(0); q < isa.NumQueues; q++ {
+		n := len(r.Program.Queues[q])
+		total += n
+		s.report.set(q.String()+"_instructions", n)
+	}
+	s.report.set("nodes", nodes)
+	s.report.set("kernels", len(r.Legal.Kernels))
+	s.report.set("instructions", total)
+	s.report.set("dram_bytes", r.Program.DRAMBytes)
+	s.summaryf("%s -> %s, %s, %s of DRAM, for %s", count(nodes, "node"), count(len(r.Legal.Kernels), "kernel"), count(total, "instruction"),
+		size.Bytes(r.Program.DRAMBytes), r.Program.Machine.Name)
+}
