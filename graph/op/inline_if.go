@@ -20,7 +20,27 @@ func InlineIfsWhere(m *graph.Model, info *Info, ok func(n *graph.Node) bool) int
 		}
 	}
 	i.graph(m.Graph)
+	if i.count > 0 {
+		scalarRanges(m.Graph, info)
+	}
 	return i.count
+}
+
+// scalarRanges makes scalars of the vectors of one element that Range gets against the standard. The standard's own body of
+// AffineGrid does so; a runtime that does not see which branch its If takes cannot know, and one that does refuses the model.
+func scalarRanges(g *graph.Graph, info *Info) {
+	for _, n := range slices.Clone(g.Nodes) {
+		if !n.Is("Range") {
+			continue
+		}
+		b := NewBuilder(g, info)
+		b.Before, b.Role, b.Prefix = n, graph.RoleForward, n.Label()
+		for k, v := range n.In {
+			if v != nil && len(v.Type.Shape) == 1 {
+				n.SetIn(k, b.Op("Squeeze", []*graph.Value{v}))
+			}
+		}
+	}
 }
 
 type ifInliner struct {
