@@ -31,13 +31,23 @@ Float initializers are taken for weights that training changes, so they are no c
 names them. Constants do not make the file grow by more than 4 KiB per folded node and 1 MiB in all: large
 tensors of one repeated element stay ConstantOfShape or Expand. Weights are never computed anew unless
 --reassociate asks for it: then frozen ones take in the normalizations, factors and offsets behind their
-convolution, and constants in a row become one, which moves results by a few units in the last place. A model in which nothing can be simplified
+convolution, and constants in a row become one, which moves results by a few units in the last place.
+
+--budget makes a sparse update of a training graph: it keeps the gradients that are cheap for what they
+change and drops the others, with all that only they need. Biases and other vectors come first, from the
+loss to the input, then weights by bytes per number updated; of a weight that does not fit, a half, a
+quarter or an eighth of its channels may be updated, the gradient of the others being zero. Sizes must be
+known (--dim). What counts are activations, gradients and inputs that live at once in the order of the
+nodes, not weights. --explain shows the choice.
+
+A model in which nothing can be simplified
 is written unchanged; one whose operators gradtool cannot bring into their newest form loses only what
 nothing reads.`,
 		examples: []string{
 			"gradtool prune model.onnx -o small.onnx",
 			"gradtool prune --frozen '*' --dim N=1 model.onnx -o inference.onnx",
 			"gradtool grad --loss mse model.onnx | gradtool prune --keep '*_grad' --keep loss > train.onnx",
+			"gradtool grad --loss mse model.onnx | gradtool prune --budget 256KiB --dim N=1 --explain > sparse.onnx",
 			"gradtool prune --explain model.onnx -o /dev/null",
 		},
 		flags: slices.Concat([]cli.Flag{
@@ -45,6 +55,7 @@ nothing reads.`,
 			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
 			&cli.BoolFlag{Name: "reassociate", DisableDefaultText: true, Usage: "group constant factors and terms anew, frozen weights too, which rounds differently"},
 			dimFlag(),
+			&cli.StringFlag{Name: "budget", Usage: "drop gradients until activations and gradients take at most `SIZE` at once: 256KiB, 40%, ..."},
 			&cli.BoolFlag{Name: "explain", DisableDefaultText: true, Usage: "list the rules that were applied, and where others nearly were and why not"},
 			&cli.IntFlag{Name: "bisect-limit", Value: -1, DefaultText: "none", Usage: "stop after `N` rewrites and name the last"},
 		}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
@@ -90,6 +101,7 @@ type pruner struct {
 	opt     prune.Options
 	stats   prune.Stats
 	form    error // why the operators cannot be brought into other forms
+	sparse  *prune.Sparse
 }
 
 func (p *pruner) close() {
@@ -182,6 +194,11 @@ func (p *pruner) run() error {
 	err := p.runPasses(p.m, prunePasses(p))
 	simple := computing(p.m)
 	switch {
+	case p.IsSet("budget"):
+		if p.form != nil {
+			return fmt.Errorf("--budget: %w", p.form)
+		}
+		return err
 	case err != nil && p.form != nil:
 		p.notef("only what nothing reads is removed: %v", p.form)
 	case err != nil:
@@ -229,6 +246,7 @@ func (p *pruner) tell() {
 		what = "nothing to remove"
 	}
 	p.summaryf("%s -> %s, %s", count(p.before, "node"), count(after, "node"), what)
+	p.tellSparse()
 	if p.Bool("explain") {
 		docs := map[string]string{}
 		for _, table := range append(prune.Rules(), prune.ReassociatingRules()) {
@@ -296,6 +314,15 @@ func prunePasses(p *pruner) []pass.Pass {
 				st, err := prune.Run(m, opt)
 				p.stats.Add(st)
 				return st.Changed(), err
+			},
+		},
+		{
+			Name: "budget", Doc: "drop gradients that do not fit --budget", Required: true,
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				if !p.IsSet("budget") {
+					return false, nil
+				}
+				return true, p.fit(c, m)
 			},
 		},
 		{
