@@ -1,33 +1,76 @@
 package memplan
 
-// schedule returns the order with the lowest peak that is found, the given one if none is lower. With equal peaks the one
-// that is nearer to the given one, in the sense of fewer rounds, wins.
-func (n *net) schedule() []int32 {
-	best := n.given()
-	peak := n.simulate(best).peak
+import "slices"
+
+// DefaultSearch is the search for an order that planning makes, in steps of work: at most about a second.
+const DefaultSearch = 120_000_000
+
+// schedule returns orders with low peaks, the lowest first, that are found with about limit steps of work. None has a higher peak
+// than the order given.
+func (n *net) schedule(limit int64) []candidate {
 	floor := n.floor()
-	keep := func(order []int32) bool {
-		if p := n.simulate(order).peak; p < peak {
-			best, peak = order, p
+	given := candidate{n.given(), 0}
+	given.peak = n.simulate(given.order).peak
+	list := []candidate{given}
+	if given.peak > floor {
+		best := given
+		for _, c := range n.starts(floor) {
+			if c.peak < best.peak {
+				best = c
+				list = append(list, c)
+			}
 		}
+		// The order given is a start too: its groups of nodes stand together as somebody meant them to.
+		for _, c := range []candidate{best, given} {
+			if list[len(list)-1].peak <= floor {
+				break
+			}
+			list = append(list, n.climb(c, limit/2)...)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		switch {
+		case a.peak < b.peak:
+			return -1
+		case a.peak > b.peak:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// candidate is an order with its peak.
+type candidate struct {
+	order []int32
+	peak  int64
+}
+
+// starts returns orders that come of going over simple ones forwards and backwards.
+func (n *net) starts(floor int64) []candidate {
+	var list []candidate
+	peak := int64(1) << 62
+	keep := func(order []int32) bool {
+		p := n.simulate(order).peak
+		list = append(list, candidate{order, p})
+		peak = min(peak, p)
 		return peak <= floor
 	}
-	bases := [][]int32{n.given(), n.depthFirst(false), n.depthFirst(true)}
-	for _, base := range bases {
+	for _, base := range [][]int32{n.given(), n.depthFirst(false), n.depthFirst(true)} {
 		for _, ties := range [...][2]bool{{false, false}, {true, true}, {true, false}, {false, true}} {
 			order := base
 			if keep(order) {
-				return best
+				return list
 			}
-			for round := 0; round < maxRounds; round++ {
+			for round := range maxRounds {
 				before := peak
 				order = n.eager(order, ties[0] && round > 0)
 				if keep(order) {
-					return best
+					return list
 				}
 				order = n.lazy(order, ties[1] && round > 0)
 				if keep(order) {
-					return best
+					return list
 				}
 				if round > 1 && peak == before {
 					break
@@ -35,38 +78,11 @@ func (n *net) schedule() []int32 {
 			}
 		}
 	}
-	return best
+	return list
 }
 
 // maxRounds is how often an order is gone over forwards and backwards.
 const maxRounds = 6
-
-// floor returns a peak that no order is below: all outputs at the end, or one node with what it reads and makes.
-func (n *net) floor() int64 {
-	var outputs, most int64
-	for i := range n.stores {
-		if s := &n.stores[i]; s.output && len(n.nodes) > 0 && !n.overInput(int32(i)) {
-			outputs += s.bytes
-		}
-	}
-	for k := range n.nodes {
-		sum := n.space[k]
-		for _, id := range n.reads[k] {
-			if !n.stores[id].given {
-				sum += n.stores[id].bytes
-			}
-		}
-		for _, id := range n.defs[k] {
-			sum += n.stores[id].bytes
-		}
-		var saved int64 // one result may lie where an operand lay
-		for _, o := range n.over[k] {
-			saved = max(saved, n.stores[o.to].bytes)
-		}
-		most = max(most, sum-saved)
-	}
-	return max(outputs, most)
-}
 
 // overInput reports whether the storage may lie where an input lies, outside of the arena, or where something lies that may.
 func (n *net) overInput(id int32) bool {
