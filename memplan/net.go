@@ -44,12 +44,17 @@ type Options struct {
 	Guess     int64            // size of all other symbols, for estimates; 0: such symbols are an error
 	NoViews   bool             // views are copies
 	NoInPlace bool             // no result takes the bytes of an operand
+
+	symbols map[string]bool // those of the model's inputs: others get their sizes from values
 }
 
 // newNet returns the net of g. body says that inputs live in the same memory, as those of loop bodies do.
 func newNet(g *graph.Graph, opt Options, body bool) (*net, error) {
 	n := &net{nodes: g.Nodes, of: map[*graph.Value]int32{}}
-	s := &sizer{dims: opt.Dims, guess: opt.Guess}
+	if opt.symbols == nil {
+		opt.symbols = inputSymbols(g)
+	}
+	s := &sizer{dims: opt.Dims, guess: opt.Guess, symbols: opt.symbols}
 	at := make(map[*graph.Node]int32, len(g.Nodes))
 	for i, k := range g.Nodes {
 		at[k] = int32(i)
@@ -104,6 +109,19 @@ func newNet(g *graph.Graph, opt Options, body bool) (*net, error) {
 		return nil, err
 	}
 	return n, s.err()
+}
+
+// inputSymbols returns the symbols in the types of g's inputs.
+func inputSymbols(g *graph.Graph) map[string]bool {
+	set := map[string]bool{}
+	for _, v := range g.Inputs {
+		for _, d := range v.Type.Shape {
+			for _, name := range d.Symbols() {
+				set[name] = true
+			}
+		}
+	}
+	return set
 }
 
 // lenders returns the views that have to be copies: of inputs and constants, where the view is a graph output.

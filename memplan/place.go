@@ -18,7 +18,7 @@ const DefaultEffort = 250_000_000
 // Placed is the lives of values with their places in the arena.
 type Placed struct {
 	*Live
-	At     map[*Buffer]int64 // offsets; buffers without bytes have none
+	Offset map[*Buffer]int64 // offsets; buffers without bytes have none
 	Arena  int64
 	Bound  int64 // no arena for these lives is smaller: the most bytes alive at one step, each buffer rounded up to Align
 	Proved bool  // no arena for these lives is smaller than Arena
@@ -38,7 +38,7 @@ func Place(l *Live, effort int64) (*Placed, error) {
 		list = append(list, offset.Buffer{ID: fmt.Sprint(i), Lower: int64(b.First), Upper: int64(b.Last) + 1, Size: size})
 		which = append(which, b)
 	}
-	p := &Placed{Live: l, At: map[*Buffer]int64{}}
+	p := &Placed{Live: l, Offset: map[*Buffer]int64{}}
 	if len(list) == 0 {
 		p.Proved = true
 		return p, nil
@@ -49,7 +49,7 @@ func Place(l *Live, effort int64) (*Placed, error) {
 	}
 	p.Arena, p.Bound, p.Proved, p.Method = r.Height, r.Bound, r.Optimal, r.Method
 	for i, b := range which {
-		p.At[b] = r.Offsets[i]
+		p.Offset[b] = r.Offsets[i]
 	}
 	return p, nil
 }
@@ -163,13 +163,13 @@ func (p *Placed) Plan(dims map[string]int64) *Plan {
 				continue
 			}
 			if b := p.Of[v]; b != nil {
-				out.Values = append(out.Values, Slot{Name: v.Name, At: p.At[b], Bytes: b.Bytes, First: i, Last: max(i, last[v])})
+				out.Values = append(out.Values, Slot{Name: v.Name, At: p.Offset[b], Bytes: b.Bytes, First: i, Last: max(i, last[v])})
 			}
 		}
 	}
 	for _, b := range p.Buffers {
 		if b.Node != nil {
-			out.Workspace = append(out.Workspace, Space{b.First, firstResult(b.Node), p.At[b], b.Bytes})
+			out.Workspace = append(out.Workspace, Space{b.First, firstResult(b.Node), p.Offset[b], b.Bytes})
 		}
 	}
 	for _, x := range p.InPlace {

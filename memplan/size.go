@@ -32,7 +32,8 @@ func SizeOf(t graph.Type) graph.Dim {
 // sizer evaluates sizes and notes the symbols that it has no size for.
 type sizer struct {
 	dims    map[string]int64
-	guess   int64 // size of symbols that dims does not name; 0 for none
+	guess   int64           // size of symbols that dims does not name; 0 for none
+	symbols map[string]bool // those that can be given a size
 	unbound []string
 }
 
@@ -43,6 +44,9 @@ func (s *sizer) bytes(size graph.Dim) (n int64, ok bool) {
 		return n, ok && n >= 0
 	}
 	names := size.Symbols()
+	if slices.ContainsFunc(names, func(name string) bool { return !s.symbols[name] }) {
+		return 0, false
+	}
 	if s.guess == 0 {
 		s.unbound = append(s.unbound, names...)
 		return 0, false

@@ -41,6 +41,8 @@ cost of all sequences. A share is one of the peak of the graph's own order.`,
 			"gradtool plan --remat-graph net.json --budget 70% -o plan.json"},
 		flags: slices.Concat([]cli.Flag{
 			&cli.BoolFlag{Name: "keep-order", Usage: "leave nodes in the order that they have"},
+			&cli.BoolFlag{Name: "explain", Usage: "print what is alive at the peak and why, and memory over time"},
+			&cli.StringSliceFlag{Name: "draw", Usage: "write memory over time to `FILE`: .svg and .html (time and addresses), .csv (a row for each value), .json (Chrome trace) or .txt; repeatable"},
 			dimFlag(),
 			&cli.StringFlag{Name: "buffers", Usage: "read buffers from `FILE`, - for standard input"},
 			&cli.StringFlag{Name: "capacity", Usage: "find a plan of at most `BYTES`, in place of the lowest"},

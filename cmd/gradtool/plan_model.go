@@ -26,6 +26,9 @@ func (s *session) planModel() error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkDrawings(); err != nil {
+		return err
+	}
 	m, closer, err := s.openModel(path)
 	if err != nil {
 		return err
@@ -53,7 +56,13 @@ func (s *session) planModel() error {
 	if err := s.saveModel(out, m); err != nil {
 		return err
 	}
+	if err := s.drawPlan(made, path); err != nil {
+		return err
+	}
 	s.reportPlan(made, plan, took)
+	if s.Bool("explain") {
+		return s.explainPlan(made, plan)
+	}
 	return nil
 }
 
