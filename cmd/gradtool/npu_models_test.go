@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/npu/binary"
+	"gradtool/npu/sim"
+)
+
+// TestNPUModels lowers the training graphs of exported networks (GRADTOOL_MODELS names their folder, GRADTOOL_MODEL_LIST
+// which of them) with the sizes of their reference inputs, runs the programs in the simulator, and compares loss and
+// gradients with PyTorch's.
+func TestNPUModels(t *testing.T) {
+	root := os.Getenv("GRADTOOL_MODELS")
+	if root == "" {
+		t.Skip("GRADTOOL_MODELS names no folder of exported networks; scripts/referee makes one")
+	}
+	for _, name := range strings.Fields(os.Getenv("GRADTOOL_MODEL_LIST")) {
+		t.Run(name, func(t *testing.T) { npuModel(t, filepath.Join(root, name)) })
+	}
+}
+
+func npuModel(t *testing.T, dir string) {
+	b, err := os.ReadFile(filepath.Join(dir, "refs.json"))
+	if err != nil {
+		t.Skipf("not exported: %v", err)
+	}
+	var want refs
+	if err := json.Unmarshal(b, &want); err != nil {
+		t.Fatal(err)
+	}
+	axis := "1"
+	if strings.Contains(want.Kind, "last axis") {
+		axis = "-1"
+	}
+	tmp := t.TempDir()
+	train, small, step := filepath.Join(tmp, "train.onnx"), filepath.Join(tmp, "small.onnx"), filepath.Join(tmp, "step.npu")
+	must := func(args ...string) string {
+		t.Helper()
+		code, _, errs := gradtool(t, "", args...)
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		return errs
+	}
+	must("grad", "--loss", "softmax-cross-entropy,axis="+axis, filepath.Join(dir, "model.onnx"), "-o", train)
+	must("prune", train, "-o", small)
+	x, err := readProto(filepath.Join(dir, "input_0.pb"), graph.Type{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	label, err := readProto(filepath.Join(dir, "label.pb"), graph.Type{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	said := must("lower", "--dim", fmt.Sprintf("N=%d", x.value.Shape[0]), small, "-o", step)
+	took := time.Since(start)
+	file, err := os.ReadFile(step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := binary.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start = time.Now()
+	res, err := sim.Run(context.Background(), p, map[string][]byte{"x0": rawBytes(t, x.value), "logits_target": rawBytes(t, label.value)}, sim.Options{Workers: runtime.NumCPU()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := time.Since(start)
+	got := map[string]*op.Array{}
+	for _, y := range p.Outputs {
+		elem, _ := graph.ParseDataType(y.Type)
+		a, err := op.FromTensor(&graph.Tensor{Elem: elem, Dims: y.Shape, Data: graph.Bytes(res.Outputs[y.Name])}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[y.Name] = a
+	}
+	largest, worst := 0.0, 0.0
+	for _, r := range want.Grads {
+		largest = max(largest, r.Norm)
+	}
+	for _, k := range slices.Sorted(maps.Keys(want.Grads)) {
+		r, a := want.Grads[k], got[k+"_grad"]
+		if a == nil {
+			t.Errorf("no gradient of %s", k)
+			continue
+		}
+		if r.Norm < 1e-5*largest { // zero but for rounding
+			if norm(a) > 1e-4*largest {
+				t.Errorf("gradient of %s: norm %g, want about %g", k, norm(a), r.Norm)
+			}
+			continue
+		}
+		e := math.Abs(norm(a)-r.Norm) / r.Norm
+		for at, v := range r.At {
+			i, _ := strconv.Atoi(at)
+			e = max(e, math.Abs(a.Float(i)-v)/r.Norm)
+		}
+		worst = max(worst, e)
+		if e > 1e-3 {
+			t.Errorf("gradient of %s: %.2g from the reference", k, e)
+		}
+	}
+	loss := math.Abs(got["loss"].Float(0)-want.Loss) / want.Loss
+	if loss > 1e-4 {
+		t.Errorf("loss %g, want %g", got["loss"].Float(0), want.Loss)
+	}
+	t.Logf("%s; lowered in %s, run in %s; loss %.1e, gradients %.1e from the reference", strings.TrimSpace(said), took.Round(time.Millisecond),
+		ran.Round(time.Millisecond), loss, worst)
+}
+
+func rawBytes(t *testing.T, a *op.Array) []byte {
+	t.Helper()
+	raw, err := a.Tensor().Data.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Clone(raw)
+}
