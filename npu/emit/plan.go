@@ -70,6 +70,7 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 	for i, kind := range k.Kind {
 		size[kind] *= k.Dims[i]
 	}
+	whole := reduced(k.Post)
 	tries := func(kind legal.Kind) []int {
 		var out []int
 		for _, c := range candidates {
@@ -94,6 +95,11 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 					shares(k.Dims, k.Kind, legal.N, n, tile)
 					shares(k.Dims, k.Kind, legal.K, kk, tile)
 					shares(k.Dims, k.Kind, legal.Batch, b, tile)
+					for i := range tile {
+						if whole>>i&1 != 0 {
+							tile[i] = k.Dims[i]
+						}
+					}
 					id := fmt.Sprint(tile)
 					if seen[id] {
 						continue
@@ -133,22 +139,16 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan
 	a, b := max(words(k.A, t), 1), max(words(k.B, t), 1)
 	c := prods[legal.Batch] * prods[legal.M] * prods[legal.N]
 	tiles := counts[legal.Batch] * counts[legal.M] * counts[legal.N]
-	extra := 0 // of the epilogue
-	post := 0
+	extra, post := 0, 0.0 // what the epilogue takes on chip, and its cycles for a tile
 	if k.Post != nil {
-		outer := box{t.lo, slices.Clone(tile)}
+		outer := slices.Clone(tile)
 		for i, kind := range k.Kind {
 			if kind == legal.K {
-				outer.hi[i] = 1
+				outer[i] = 1
 			}
 		}
-		for _, x := range k.Post.In[1:] {
-			extra += words(x, outer)
-		}
-		extra += c * min(2, len(k.Post.Body))
-		for range k.Post.Body {
-			post += ceilDiv(c, e.Machine.Vector.Lanes) + e.Machine.Vector.Issue
-		}
+		extra = footprint(k.Post, outer)
+		post = e.vectorCycles(k.Post, outer)
 	}
 	// Two tiles of each operand, so that one is loaded while the other is read.
 	if 2*(a+b)+2*extra+1024 > lim.scratch || 2*c+64 > lim.accum {
@@ -191,7 +191,7 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan
 	p.Compute = float64(tiles*counts[legal.K]*prods[legal.Batch]) * float64(each+e.Machine.Array.Issue+e.Machine.Array.Rows)
 	// The first load and the last store have nothing to run under.
 	start := (float64(a)+float64(b)+float64(c))*4/float64(e.Machine.DMA.BytesPerCycle) + 2*float64(e.Machine.DMA.Latency)
-	p.Compute = max(p.Compute, float64(tiles*post)) + start + float64(post)
+	p.Compute = max(p.Compute, float64(tiles)*post) + start + post
 	p.DMA += 2 * float64(e.Machine.DMA.Latency)
 	kinds := []legal.Kind{legal.Batch, legal.M, legal.N, legal.K}
 	if nFirst {
@@ -249,4 +249,75 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "%sfor i%d step %d\n", strings.Repeat("  ", depth), i, p.Tile[i])
 	}
 	return b.String()
+}
+
+// reduced returns the dimensions that an epilogue, which may be nil, reduces: tiles hold them whole.
+func reduced(k *legal.Nest) uint32 {
+	m := uint32(0)
+	if k != nil {
+		for _, s := range k.Body {
+			m |= s.Over
+		}
+	}
+	return m
+}
+
+// vectorCycles estimates the time of the vector unit for a tile of a nest.
+func (e *Emitter) vectorCycles(k *legal.Nest, tile []int) float64 {
+	varies := k.Varies()
+	v := e.Machine.Vector
+	total := 0.0
+	for i, s := range k.Body {
+		if s.Op == legal.ConstOp {
+			continue
+		}
+		mask := varies[len(k.In)+i]
+		if s.Op.Reduces() {
+			mask |= s.Over
+		}
+		n := 1
+		for d, t := range tile {
+			if mask>>d&1 != 0 {
+				n *= t
+			}
+		}
+		rate := v.Lanes
+		if op, ok := vecOps[s.Op]; ok && op.Intrinsic().Special {
+			rate = v.Special
+		}
+		total += float64(ceilDiv(n, rate) + v.Issue)
+	}
+	return total
+}
+
+// FitsPost reports whether a contraction can be cut so that its epilogue leaves room for others.
+func (e *Emitter) FitsPost(k *legal.Contract) bool {
+	tile := make([]int, len(k.Dims))
+	whole := reduced(k.Post)
+	rows := 1
+	for i := len(tile) - 1; i >= 0; i-- {
+		switch {
+		case k.Kind[i] == legal.K:
+			tile[i] = 1
+		case whole>>i&1 != 0:
+			tile[i] = k.Dims[i]
+		default:
+			tile[i] = max(1, min(k.Dims[i], 64/rows))
+			rows *= tile[i]
+		}
+	}
+	n := 1
+	for _, t := range tile {
+		n *= t
+	}
+	if _, err := e.newNestRun(k.Post, tile); err != nil {
+		return false
+	}
+	return 4*footprint(k.Post, tile) <= e.Machine.Scratchpad.Bytes/4 && 4*n <= e.Machine.Accumulator.Bytes/2
+}
+
+// Fits reports whether a nest can be cut so that tiles leave room for others.
+func (e *Emitter) Fits(k *legal.Nest) bool {
+	_, ok := e.NestTile(k, e.Machine.Scratchpad.Bytes/4/3)
+	return ok
 }

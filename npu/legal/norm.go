@@ -61,8 +61,8 @@ func lowerBatchNorm(l *lowerer, n *graph.Node) error {
 	v := b.load(x)
 	if n.Int("training_mode", 0) == 0 {
 		factor := b.do(Mul, b.channel(scale), b.do(Rsqrt, b.plus(b.channel(variance), eps)))
-		shift := b.do(Sub, b.channel(bias), b.do(Mul, b.channel(mean), factor))
-		b.store(y, b.wrap(b.do(Add, b.do(Mul, v, factor), shift), y.elem))
+		// The mean is taken off first: a shift of bias - mean*factor would cancel where means are large.
+		b.store(y, b.wrap(b.do(Add, b.do(Mul, b.do(Sub, v, b.channel(mean)), factor), b.channel(bias)), y.elem))
 		b.done()
 		return nil
 	}

@@ -20,6 +20,8 @@ type Options struct {
 	Machine *machine.Machine
 	// Source is the SHA-256 of the model in hexadecimal, to be noted in the program.
 	Source string
+	// Plain keeps kernels apart that could be one: each operator reads and writes DRAM.
+	Plain bool
 }
 
 // Result is a lowered model, level by level.
@@ -57,6 +59,13 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 	}
 	if err := p.Verify(); err != nil {
 		return nil, fmt.Errorf("internal error in lowering to kernels: %w", err)
+	}
+	if !opt.Plain {
+		f := &legal.Fuser{Fits: emit.New(opt.Machine, nil).Fits, FitsPost: emit.New(opt.Machine, nil).FitsPost}
+		f.Run(p)
+		if err := p.Verify(); err != nil {
+			return nil, fmt.Errorf("internal error in fusing kernels: %w", err)
+		}
 	}
 	out := &isa.Program{Machine: opt.Machine, Name: p.Name, SourceHash: opt.Source}
 	addr, err := layout(p, opt.Machine, out)
