@@ -195,15 +195,36 @@ func Reached(m *graph.Model, of, values []*graph.Value) []*graph.Value {
 
 // isFixed reports whether v is read only through operands that are data by nature; see [Rule].
 func isFixed(v *graph.Value) bool {
+	fixed, others := fixedUses(v)
+	return fixed > 0 && others == 0
+}
+
+// AlsoFixed reports whether v, besides being a parameter, is read through an operand that is data by nature, such as the
+// running variance of a normalization. Exporters that merge equal tensors make such values of ones and zeros; their
+// gradients add up both ways.
+func AlsoFixed(v *graph.Value) bool {
+	fixed, others := fixedUses(v)
+	return v.Init != nil && fixed > 0 && others > 0
+}
+
+// fixedUses counts the operands through which v is read, by itself or by an Identity as exporters put for merged tensors;
+// those that are data by nature apart.
+func fixedUses(v *graph.Value) (fixed, others int) {
 	for _, u := range v.Uses() {
-		if u.Node == nil {
-			return false
+		if u.Node != nil {
+			if u.Node.Is("Identity") && u.Node.Out[0] != nil {
+				f, o := fixedUses(u.Node.Out[0])
+				fixed, others = fixed+f, others+o
+				continue
+			}
+			if rule := Lookup(op.KeyOf(u.Node)); rule != nil && slices.Contains(rule.Fixed, u.Index) {
+				fixed++
+				continue
+			}
 		}
-		if rule := Lookup(op.KeyOf(u.Node)); rule == nil || !slices.Contains(rule.Fixed, u.Index) {
-			return false
-		}
+		others++
 	}
-	return len(v.Uses()) > 0
+	return fixed, others
 }
 
 // isExponent reports whether v is a whole number that is read as a Pow's exponent only. Exporters write x^2 so; a

@@ -110,6 +110,16 @@ func (s *session) reportGradient(m *graph.Model, res *autodiff.GradResult, befor
 	if len(zero) > 0 {
 		s.notef("%s: nothing that is differentiated depends on %s", plural(len(zero), "a zero gradient", fmt.Sprintf("%d zero gradients", len(zero))), few(zero))
 	}
+	var tied []string
+	for _, g := range res.Grads {
+		if autodiff.AlsoFixed(g.X) {
+			tied = append(tied, g.X.Name)
+		}
+	}
+	if len(tied) > 0 {
+		s.notef("%s read as a parameter and as fixed data, such as a running variance, so the gradient counts both: exporters merge equal tensors; export with trained statistics or without merging",
+			plural(len(tied), tied[0]+" is", few(tied)+" are"))
+	}
 	s.reportSizes(m, before)
 	r := s.report
 	if res.Loss != nil {
