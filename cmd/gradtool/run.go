@@ -18,12 +18,13 @@ import (
 
 func runVerb() verb {
 	return verb{
-		name: "run", group: groupRun, args: "[MODEL|-]", maxArgs: 1,
+		name: "run", group: groupRun, args: "[MODEL|PROGRAM|-]", maxArgs: 1,
 		summary: "compute a model's outputs",
 		about: `
 Prints a table of the outputs and, with -o or --out-dir, writes them. The engine interp is gradtool's own
 evaluator, which computes node by node in the types of the model, or with --float64 with every float
-in double precision; ort is ONNX Runtime, where gradtool was built with it.`,
+in double precision; ort is ONNX Runtime, where gradtool was built with it. A program that "gradtool lower"
+made runs in the simulator of its machine, in which every hazard is an error.`,
 		examples: []string{
 			"gradtool run model.onnx --in x=x.npy -o out.npz",
 			"gradtool run train.onnx --random --dim N=4",
@@ -42,6 +43,16 @@ in double precision; ort is ONNX Runtime, where gradtool was built with it.`,
 }
 
 func runRun(s *session) error {
+	path, err := s.inputPath()
+	if err != nil {
+		return err
+	}
+	if is, err := s.isProgram(path); is || err != nil {
+		if err != nil {
+			return err
+		}
+		return s.runProgram(path)
+	}
 	m, closer, err := s.readModel()
 	if err != nil {
 		return err

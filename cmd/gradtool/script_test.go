@@ -32,6 +32,8 @@ func TestScripts(t *testing.T) {
 			"code":   codeCmd,
 			"tensor": tensorCmd,
 			"onnx":   onnxCmd,
+
+			"appendbyte": appendByteCmd,
 		},
 	})
 }
@@ -49,6 +51,17 @@ func codeCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if got != args[0] {
 		ts.Fatalf("%v ended with code %s, want %s", args[1:], got, args[0])
 	}
+}
+
+// appendByteCmd puts a byte behind the end of a file: appendbyte FILE.
+func appendByteCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: appendbyte file")
+	}
+	name := ts.MkAbs(args[0])
+	data, err := os.ReadFile(name)
+	ts.Check(err)
+	ts.Check(os.WriteFile(name, append(data, 0), 0o666))
 }
 
 // exitCodeOf returns the exit code that err tells of, as text.

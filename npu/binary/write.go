@@ -90,7 +90,7 @@ type part struct {
 func Write(w io.Writer, p *isa.Program) error {
 	m := manifest{
 		Schema: Schema, ISA: isa.Version, Name: p.Name, SourceHash: p.SourceHash, MachineHash: p.Machine.Hash(), Machine: p.Machine,
-		Conversions: conversions, DRAMBytes: p.DRAMBytes, Inputs: p.Inputs, Outputs: p.Outputs, State: p.State,
+		Conversions: conversions, DRAMBytes: p.DRAMBytes, Inputs: shaped(p.Inputs), Outputs: shaped(p.Outputs), State: p.State,
 		Fallbacks: p.Fallbacks, Cost: p.Cost, Nodes: p.Nodes,
 	}
 	var enc isa.Encoder
@@ -121,6 +121,18 @@ func Write(w io.Writer, p *isa.Program) error {
 	}
 	copy(parts[0].data[digestAt:], h.Sum(nil))
 	return emit(w, parts)
+}
+
+// shaped returns tensors whose shapes are lists even if they are empty: one program has one form.
+func shaped(list []isa.Tensor) []isa.Tensor {
+	out := make([]isa.Tensor, len(list))
+	for i, t := range list {
+		if t.Shape == nil {
+			t.Shape = []int64{}
+		}
+		out[i] = t
+	}
+	return out
 }
 
 // emit writes parts with zeros between them.
