@@ -21,6 +21,8 @@ import (
 	"gradtool/npu/isa"
 	"gradtool/npu/lower"
 	"gradtool/npu/machine"
+	"gradtool/npu/profile"
+	"gradtool/npu/sim"
 	"gradtool/onnxio"
 	"gradtool/prune"
 )
@@ -137,6 +139,11 @@ func runLower(s *session) error {
 	case "stream":
 		return stdoutError(asm.Disassemble(s.stdout, r.Program, asm.Options{}))
 	}
+	tl, err := sim.Time(r.Program)
+	if err != nil {
+		return err
+	}
+	r.Program.Cost = profile.New(r.Program, tl).Summary()
 	if err := s.save(out, func(w io.Writer) error { return binary.Write(w, r.Program) }); err != nil {
 		return err
 	}
