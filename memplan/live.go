@@ -109,7 +109,7 @@ func Analyze(g *graph.Graph, order []*graph.Node, opt Options) (*Live, error) {
 	if !n.valid(seq) {
 		return nil, errors.New("the order has a node in front of one that it reads")
 	}
-	return n.live(g, seq), nil
+	return n.live(g, seq, n.simulate(seq)), nil
 }
 
 // sequence returns the numbers of the nodes.
@@ -134,8 +134,7 @@ func (n *net) sequence(order []*graph.Node) ([]int32, error) {
 }
 
 // live puts the result of a simulation in terms of values.
-func (n *net) live(g *graph.Graph, order []int32) *Live {
-	r := n.simulate(order)
+func (n *net) live(g *graph.Graph, order []int32, r *run) *Live {
 	l := &Live{Graph: g, Of: map[*graph.Value]*Buffer{}, Outside: n.outside, Uncount: n.left, Use: r.live, Peak: r.peak, At: r.at}
 	bufs := make([]*Buffer, len(n.stores))
 	for step, k := range order {

@@ -1,8 +1,6 @@
 package memplan
 
 import (
-	"slices"
-
 	"gradtool/graph"
 )
 
@@ -53,54 +51,56 @@ func Make(g *graph.Graph, opt PlanOptions) (*Made, error) {
 }
 
 // place assigns offsets to the lives of the order whose arena is the smallest. The lowest peak need not make it: lives may fit
-// together better in an order with a higher one.
+// together better in an order with a higher one. All orders are placed quickly, a few with a longer search.
 func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, error) {
-	type attempt struct {
-		*Placed
-		order []int32
+	var best *Placed
+	try := func(c candidate, r *run, effort int64) error {
+		p, err := Place(n.live(g, c.order, r), effort)
+		if err == nil && (best == nil || p.Arena < best.Arena) {
+			best = p
+		}
+		return err
 	}
-	var tried []attempt
-	least := int64(1) << 62
 	for _, c := range list[:min(len(list), maxPlaced)] {
-		if c.peak >= least {
+		if best != nil && c.peak >= best.Arena {
 			break
 		}
-		p, err := Place(n.live(g, c.order), effort/100)
-		if err != nil {
-			return nil, err
+		for _, r := range [...]*run{n.simulate(c.order), n.loose(c.order)} {
+			if err := try(c, r, effort/400); err != nil {
+				return nil, err
+			}
 		}
-		tried = append(tried, attempt{p, c.order})
-		least = min(least, p.Arena)
 	}
-	slices.SortStableFunc(tried, func(a, b attempt) int {
-		switch {
-		case a.Arena < b.Arena:
-			return -1
-		case a.Arena > b.Arena:
-			return 1
-		}
-		return 0
-	})
-	best := tried[0].Placed
-	for _, a := range tried[:min(len(tried), maxSearched)] {
-		if best.Arena <= a.Bound+a.Bound/1000 {
+	// Orders that were found one after another are much alike: those that a longer search pays for are taken at intervals.
+	type attempt struct {
+		candidate
+		run *run
+	}
+	var worth []attempt
+	for _, c := range list[:min(len(list), maxPlaced)] {
+		worth = append(worth, attempt{c, n.simulate(c.order)})
+	}
+	worth = worth[:min(len(worth), 3*maxSearched)]
+	for len(worth) > 0 && len(worth) < maxSearched {
+		c := list[len(worth)%len(list)]
+		worth = append(worth, attempt{c, n.loose(c.order)})
+	}
+	for i := range maxSearched {
+		a := worth[i*len(worth)/maxSearched]
+		if best.Arena <= a.peak+a.peak/500 {
 			continue
 		}
-		p, err := Place(n.live(g, a.order), effort/maxSearched)
-		if err != nil {
+		if err := try(a.candidate, a.run, effort/maxSearched); err != nil {
 			return nil, err
-		}
-		if p.Arena < best.Arena {
-			best = p
 		}
 	}
 	return best, nil
 }
 
-// How many orders are tried with greedy placements, and how many of them with a longer search.
+// How many orders are placed, and how many of them with a longer search.
 const (
 	maxPlaced   = 40
-	maxSearched = 3
+	maxSearched = 5
 )
 
 // Apply puts the graph's nodes in the order of the plan.

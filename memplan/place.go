@@ -13,7 +13,7 @@ import (
 const Align = 64
 
 // DefaultEffort is the search for offsets that planning makes, in steps of work: at most about two seconds.
-const DefaultEffort = 250_000_000
+const DefaultEffort = 1_000_000_000
 
 // Placed is the lives of values with their places in the arena.
 type Placed struct {
@@ -54,18 +54,18 @@ func Place(l *Live, effort int64) (*Placed, error) {
 	return p, nil
 }
 
-// Shares of the bound, as divisors, below which a buffer counts as small.
-var smallShares = [...]int64{20000, 1000, 200}
+// Shares of the bound, as divisors, below which a buffer counts as small, each with its part of the effort in percent.
+var smallShares = [...]struct{ share, effort int64 }{{1000, 85}, {20000, 5}, {200, 5}}
 
 // solve assigns offsets. Training steps have many small buffers, which the exact search gets lost in, though they fit in
 // anywhere: where the greedy orders miss the bound, large ones are placed first, and small ones around them.
 func solve(list []offset.Buffer, effort int64) (offset.Result, error) {
-	best, err := offset.Solve(list, 0, effort/10)
+	best, err := offset.Solve(list, 0, effort/20)
 	if err != nil || near(best) {
 		return best, err
 	}
-	for _, share := range smallShares {
-		r, err := inTwo(list, best.Bound, share, effort*3/10)
+	for _, s := range smallShares {
+		r, err := inTwo(list, best.Bound, s.share, effort/100*s.effort)
 		if err != nil {
 			return best, err
 		}

@@ -13,7 +13,15 @@ type run struct {
 }
 
 // simulate runs the nodes in the order.
-func (n *net) simulate(order []int32) *run {
+func (n *net) simulate(order []int32) *run { return n.replay(order, nil) }
+
+// loose is simulate, but results have bytes of their own where that does not raise the peak. More and shorter lives are easier to
+// place.
+func (n *net) loose(order []int32) *run { return n.replay(order, n.simulate(order)) }
+
+// replay runs the nodes in the order; where tight is given, results are written over operands only where bytes of their own would
+// be above tight's peak.
+func (n *net) replay(order []int32, tight *run) *run {
 	r := &run{live: make([]int64, len(order)), first: make([]int32, len(n.stores)), last: make([]int32, len(n.stores)), took: make([]int32, len(n.stores))}
 	pos := make([]int32, len(n.nodes))
 	for i, k := range order {
@@ -48,7 +56,11 @@ func (n *net) simulate(order []int32) *run {
 	for i, k := range order {
 		for _, id := range n.defs[k] {
 			s := &n.stores[id]
-			if from := n.target(k, id, int32(i), r, given); from >= 0 {
+			from := n.target(k, id, int32(i), r, given)
+			if from >= 0 && tight != nil && !n.stores[from].given && tight.live[i]+s.bytes <= tight.peak {
+				from = -1
+			}
+			if from >= 0 {
 				given[from] = true
 				r.took[id] = from
 				if n.stores[from].given {

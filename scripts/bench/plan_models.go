@@ -1,0 +1,303 @@
+//go:build ignore
+
+// Program plan_models measures memory plans of training graphs of real networks: exported forward graphs (folders with
+// model.onnx, refs.json and input_0.pb) get a loss, gradients and, for the second half of the tables, one step of gradient descent
+// for each parameter. It ends with 1 if a plan is wrong or misses its aim.
+//
+//	plan_models [-run] [NAME...]
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"gradtool/graph"
+	"gradtool/graph/interp"
+	"gradtool/graph/op"
+	"gradtool/memplan"
+	"gradtool/onnxio"
+)
+
+var execute = flag.Bool("run", false, "also run the smaller plans in their arenas, and compare")
+
+func main() {
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	dirs := modelDirs()
+	if len(dirs) == 0 {
+		fmt.Println("nothing measured: no folder ../models with exported models above this one; GRADTOOL_MODELS names others")
+		return
+	}
+	b := &bench{}
+	b.build()
+	defer os.RemoveAll(b.tmp)
+	fmt.Println("own: bytes alive in the order given, every value on its own; shared: the same with views and results in place;")
+	fmt.Println("planned and floor (below which no order is) in % of own; gap: arena over the most bytes alive; aims: gap 0.5 %, 4 s on one thread")
+	for _, sgd := range []bool{false, true} {
+		what := "gradients are outputs"
+		if sgd {
+			what = "one step of gradient descent"
+		}
+		fmt.Printf("\n%s, the batch that the model was exported with\n%s\n", what, head)
+		for _, d := range dirs {
+			b.row(d, 0, sgd)
+		}
+	}
+	for _, n := range []int64{1, 32} {
+		fmt.Printf("\none step of gradient descent, batch %d\n%s\n", n, head)
+		var sum float64
+		count := 0
+		for _, d := range dirs {
+			if share := b.row(d, n, true); share > 0 {
+				sum += share
+				count++
+			}
+		}
+		if count > 0 {
+			fmt.Printf("%-20s planned %.1f %% of own on average\n", "mean", sum/float64(count))
+			b.shares = append(b.shares, sum/float64(count))
+		}
+	}
+	if len(b.shares) == 2 {
+		mean := (b.shares[0] + b.shares[1]) / 2
+		fmt.Printf("\norder and sharing alone, batches 1 and 32: %.1f %% of own on average, aim 70 %%: %s\n", mean, b.verdict(mean <= 70))
+	}
+	if b.missed > 0 {
+		fmt.Printf("\n%d aims missed\n", b.missed)
+		os.Exit(1)
+	}
+}
+
+const head = "model                 nodes     N         own      shared  planned    floor       arena   gap %   cpu s"
+
+type bench struct {
+	tmp    string
+	missed int
+	shares []float64
+}
+
+func (b *bench) verdict(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	b.missed++
+	return "MISSED"
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	return v
+}
+
+func check(err error) { must(0, err) }
+
+// modelDirs returns the folders to measure.
+func modelDirs() []string {
+	var roots []string
+	if env := os.Getenv("GRADTOOL_MODELS"); env != "" {
+		roots = filepath.SplitList(env)
+	} else {
+		dir := must(os.Getwd())
+		for at := dir; ; at = filepath.Dir(at) {
+			roots = append(roots, filepath.Join(at, "models"), filepath.Join(at, "..", "models"))
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+	}
+	var dirs []string
+	for _, r := range roots {
+		list, _ := filepath.Glob(filepath.Join(r, "*", "refs.json"))
+		for _, f := range list {
+			d := filepath.Dir(f)
+			name := filepath.Base(d)
+			seen := slices.ContainsFunc(dirs, func(e string) bool { return filepath.Base(e) == name })
+			if !seen && (flag.NArg() == 0 || slices.Contains(flag.Args(), name)) {
+				dirs = append(dirs, d)
+			}
+		}
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
+	return dirs
+}
+
+// build makes the program.
+func (b *bench) build() {
+	b.tmp = must(os.MkdirTemp("", "plan_models-"))
+	cmd := exec.Command("go", "build", "-o", filepath.Join(b.tmp, "gradtool"), "./cmd/gradtool")
+	cmd.Stderr = os.Stderr
+	check(cmd.Run())
+}
+
+// training returns the file of the model's training graph.
+func (b *bench) training(dir string) string {
+	file := filepath.Join(b.tmp, filepath.Base(dir)+".onnx")
+	if _, err := os.Stat(file); err == nil {
+		return file
+	}
+	var refs struct {
+		Kind string `json:"loss_kind"`
+	}
+	check(json.Unmarshal(must(os.ReadFile(filepath.Join(dir, "refs.json"))), &refs))
+	axis := "1"
+	if strings.Contains(refs.Kind, "last axis") {
+		axis = "-1"
+	}
+	whole := file + ".whole"
+	for _, args := range [][]string{
+		{"grad", "-q", "--loss", "softmax-cross-entropy,axis=" + axis, filepath.Join(dir, "model.onnx"), "-o", whole},
+		{"prune", "-q", whole, "-o", file},
+	} {
+		cmd := exec.Command(filepath.Join(b.tmp, "gradtool"), args...)
+		cmd.Stderr = os.Stderr
+		check(cmd.Run())
+	}
+	os.Remove(whole)
+	return file
+}
+
+// exported returns the batch that the model was exported with.
+func exported(dir string) int64 {
+	d, err := onnxio.ReadDatum(filepath.Join(dir, "input_0.pb"), graph.Type{Kind: graph.KindTensor})
+	if err != nil || d.Tensor == nil || len(d.Tensor.Dims) == 0 {
+		return 8
+	}
+	return d.Tensor.Dims[0]
+}
+
+// load returns the training graph with N bound and types known.
+func load(file string, n int64, sgd bool) (*graph.Model, io.Closer) {
+	m, c, err := onnxio.Open(file, onnxio.ReadOptions{})
+	check(err)
+	check(m.Graph.Sort())
+	for v := range m.Graph.Values() {
+		for i, d := range v.Type.Shape {
+			v.Type.Shape[i] = d.Eval(map[string]int64{"N": n})
+		}
+	}
+	check(op.Upgrade(m))
+	if sgd {
+		descend(m)
+	}
+	must(op.Infer(m))
+	return m, c
+}
+
+// cpu returns the processor time of this process so far, in seconds: other programs on the machine do not count.
+func cpu() float64 {
+	var u syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return float64(u.Utime.Sec+u.Stime.Sec) + float64(u.Utime.Usec+u.Stime.Usec)/1e6
+}
+
+// descend gives each parameter its update, at the end, as a training loop does.
+func descend(m *graph.Model) {
+	g := m.Graph
+	lr := g.AddInput(m.Fresh("lr"), graph.TensorOf(graph.Float, graph.ShapeOf()))
+	params := map[string]*graph.Value{}
+	for _, v := range g.Inits {
+		params[v.Name] = v
+	}
+	var outs []*graph.Value
+	for _, y := range g.Outputs {
+		name, ok := strings.CutSuffix(y.Name, "_grad")
+		p := params[name]
+		if !ok || p == nil {
+			outs = append(outs, y)
+			continue
+		}
+		g.Inputs = append(g.Inputs, p)
+		step := g.NewNode("", "Mul", []*graph.Value{lr, y}, []string{m.Fresh(name + "_step")})
+		next := g.NewNode("", "Sub", []*graph.Value{p, step.Out[0]}, []string{name + "_next"})
+		for _, n := range []*graph.Node{step, next} {
+			n.Meta.Set(graph.MetaRole, graph.RoleOptimizer)
+			g.Append(n)
+		}
+		outs = append(outs, next.Out[0])
+	}
+	g.SetOutputs(outs...)
+}
+
+// row plans one model and returns the planned peak in percent of its own.
+func (b *bench) row(dir string, n int64, sgd bool) float64 {
+	byDefault := n == 0
+	if byDefault {
+		n = exported(dir)
+	}
+	m, c := load(b.training(dir), n, sgd)
+	defer c.Close()
+	begin := cpu()
+	made, err := memplan.Make(m.Graph, memplan.PlanOptions{})
+	check(err)
+	made.Apply()
+	plan := made.Plan(nil)
+	seconds := cpu() - begin
+	if err := memplan.Check(m.Graph, plan); err != nil {
+		fmt.Printf("%s: the plan is wrong: %v %s\n", filepath.Base(dir), err, b.verdict(false))
+		return 0
+	}
+	share := func(x int64) float64 { return 100 * float64(x) / float64(made.Given) }
+	gap := 100 * (float64(made.Arena)/float64(made.Bound) - 1)
+	note := ""
+	if len(made.Outside) > 0 {
+		note = fmt.Sprintf(", %d values outside", len(made.Outside))
+	}
+	if *execute && byDefault && made.Arena < 8<<20 {
+		note += ", " + b.run(m, plan)
+	}
+	fmt.Printf("%-20s %6d %5d %11d %11d %7.1f%% %7.1f%% %11d %7.3f %7.2f %s%s\n", filepath.Base(dir), len(m.Graph.Nodes), n, made.Given, made.Shared,
+		share(made.Peak), share(made.Floor), made.Arena, gap, seconds, b.verdict(gap <= 0.5 && seconds <= 4), note)
+	return share(made.Peak)
+}
+
+// run executes a plan with inputs of small numbers, in its arena and without.
+func (b *bench) run(m *graph.Model, plan *memplan.Plan) string {
+	var in []*op.Array
+	for i, v := range m.Graph.Inputs {
+		if v.Init != nil {
+			in = append(in, nil)
+			continue
+		}
+		dims, ok := v.Type.Shape.Ints()
+		if !ok {
+			return "not run: " + v.Name + " has no size"
+		}
+		var shape []int
+		for _, d := range dims {
+			shape = append(shape, int(d))
+		}
+		a := op.NewArray(v.Type.Elem, shape, false)
+		for j := range a.F32 {
+			a.F32[j] = float32((j*7919+i)%101)/50 - 1
+		}
+		for j := range a.I64 {
+			a.I64[j] = int64(j * 31 % 3)
+		}
+		in = append(in, a)
+	}
+	outs := func(mem interp.Memory) []*op.Array {
+		return must(must(interp.New(m, interp.Options{Memory: mem})).Run(in))
+	}
+	arena := must(memplan.NewArena(plan, m.Graph))
+	want, got := outs(nil), outs(arena)
+	for i := range want {
+		x, y := must(want[i].Tensor().Data.Bytes()), must(got[i].Tensor().Data.Bytes())
+		if !bytes.Equal(x, y) {
+			return fmt.Sprintf("output %q differs in the arena: %s", m.Graph.Outputs[i].Name, b.verdict(false))
+		}
+	}
+	return fmt.Sprintf("ran in %d bytes, outputs equal", arena.Size())
+}
