@@ -146,22 +146,25 @@ func reduceExtremeVJP(c *Ctx, x, y, g *graph.Value) *graph.Value {
 	return c.Where(chosen, c.Div(kept(c, g), ties), c.Like(x, 0))
 }
 
+// checkReduceProd refuses axes that only run time tells of an operand of unknown rank: each axis gets its own nodes.
 func checkReduceProd(n *graph.Node) error {
-	if v := n.Operand(1); v != nil && v.Init == nil && (v.Def == nil || v.Def.Op != "Constant") {
-		return fmt.Errorf("the axes must be constant for the derivative of a product")
+	if v := n.Operand(1); v != nil && v.Init == nil && (v.Def == nil || v.Def.Op != "Constant") && n.In[0].Type.Shape == nil {
+		return fmt.Errorf("where run time tells the axes of a product, the operand's rank must be known")
 	}
 	return nil
 }
 
 func reduceProdVJP(c *Ctx) []*graph.Value {
 	x, g := c.X(0), c.Ct(0)
-	axes, all, _ := axesOf(c)
+	axes, all, known := axesOf(c)
 	switch {
 	case all && len(x.Type.Shape) == 0 && x.Type.Shape != nil:
 		return one(g)
 	case all:
 		flat := productOfOthers(c, c.ReshapeTo(x, -1), 0)
 		return one(c.Mul(g, c.ReshapeLike(flat, x)))
+	case !known:
+		return reduceProdAtRunTime(c)
 	case len(axes) == 0:
 		return one(g)
 	}
@@ -170,7 +173,32 @@ func reduceProdVJP(c *Ctx) []*graph.Value {
 	for i, a := range axes {
 		ct = c.Mul(ct, productOfOthers(c, x, a))
 		if i+1 < len(axes) {
-			x = c.Op("ReduceProd", []*graph.Value{x, c.Ints(a)}, graph.IntAttr("keepdims", 1))
+			x = product(c, x, a)
+		}
+	}
+	return one(ct)
+}
+
+func product(c *Ctx, x *graph.Value, axis int64) *graph.Value {
+	return c.Op("ReduceProd", []*graph.Value{x, c.Ints(axis)}, graph.IntAttr("keepdims", 1))
+}
+
+// reduceProdAtRunTime asks of each axis whether it is among those listed, and leaves it alone if not.
+func reduceProdAtRunTime(c *Ctx) []*graph.Value {
+	x, list, ct := c.X(0), c.X(1), kept(c, c.Ct(0))
+	rank := int64(len(x.Type.Shape))
+	// A one for each axis that is reduced.
+	flags := c.Op("ScatterElements", []*graph.Value{c.Full(c.Ints(rank), graph.Int64, 0), list, c.Full(c.Shape(list), graph.Int64, 1)})
+	if c.Node.Int("noop_with_empty_axes", 0) == 0 {
+		none := c.Binary("Equal", c.Shape(list), c.Ints(0))
+		flags = c.Where(none, c.Ints(1), flags)
+	}
+	reduced := c.Cast(flags, graph.Bool)
+	for a := range rank {
+		here := c.Squeeze(c.cut(reduced, 0, a, a+1), 0)
+		ct = c.Mul(ct, c.Where(here, productOfOthers(c, x, a), c.Like(x, 1)))
+		if a+1 < rank {
+			x = c.Where(here, product(c, x, a), x)
 		}
 	}
 	return one(ct)
