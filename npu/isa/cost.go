@@ -217,6 +217,33 @@ func rowsWork(m *machine.Machine, a *Rows) Work {
 	return w
 }
 
+// side is an operand of a matmul as the array fetches it: vectors along the first dimension, or along the second if the
+// machine has a transposer.
+type side struct {
+	m      *machine.Machine
+	base   Local
+	size   int
+	n1, n2 [3]int32 // counts of the two dimensions
+	s1, s2 [3]int32 // their strides
+}
+
+// fetch returns the cycles for count vectors of width elements along the first dimension, and the conflicts among the elements
+// of a vector. Along the second dimension, blocks of depth vectors at a time take width fetches instead.
+func (x *side) fetch(count, width, depth int64) (cycles, conflicts int64) {
+	along := func(n, s [3]int32, width int64) int64 {
+		return conflict(x.m, x.base, x.size, []int32{n[2], n[1], n[0]}, []int64{int64(s[2]), int64(s[1]), int64(s[0])}, int(width))
+	}
+	c := along(x.n1, x.s1, width)
+	cycles, conflicts = count*c, c
+	if c > 1 && x.m.Array.Transposer {
+		d := along(x.n2, x.s2, min(depth, count))
+		if turned := ceil(count, depth) * width * d; turned < cycles {
+			cycles, conflicts = max(turned, count), d
+		}
+	}
+	return cycles, conflicts
+}
+
 // matmulWork: weight-stationary, a fold holds Rows (times the rate of the type) of K by Cols of N and lets the rows of A
 // stream through; output-stationary, it holds Rows of M by Cols of N and streams K. The closed form without overlap is
 // folds * (T + 2 Rows + Cols - 2) - 1, T being what streams.
@@ -225,27 +252,23 @@ func matmulWork(m *machine.Machine, a *Matmul) Work {
 	r, c := int64(m.Array.Rows), int64(m.Array.Cols)
 	per := int64(max(m.Rate(a.Type.String()), 1))
 	size := a.Type.Bytes()
-	rev := func(n, s [3]int32) ([]int32, []int64) {
-		return []int32{n[2], n[1], n[0]}, []int64{int64(s[2]), int64(s[1]), int64(s[0])}
-	}
-	an, as := rev(a.K, a.AK)
-	bn, bs := rev(a.N, a.BN)
-	w := Work{MACs: mm * nn * kk, Conflict: 1}
+	right := side{m, a.B, size, a.N, a.K, a.BN, a.BK}
+	w := Work{MACs: mm * nn * kk}
 	var folds, stream, load, da, db int64
 	if a.Flow == WS {
-		da = conflict(m, a.A, size, an, as, int(min(kk, r*per)))
-		db = conflict(m, a.B, size, bn, bs, int(min(nn, c)))
+		left := side{m, a.A, size, a.K, a.M, a.AK, a.AM}
 		folds = ceil(kk, r*per) * ceil(nn, c)
-		stream = mm * da
-		load = min(r, ceil(kk, per)) * db
+		stream, da = left.fetch(mm, min(kk, r*per), r)
+		load, db = right.fetch(min(r, ceil(kk, per)), min(nn, c), r)
 		w.Scratch = wordsOf(mm*kk*ceil(nn, c), size) + wordsOf(kk*nn, size)
 		w.Accum = mm * nn * (2*ceil(kk, r*per) - 1)
 	} else {
-		an, as = rev(a.M, a.AM)
-		da = conflict(m, a.A, size, an, as, int(min(mm, r)))
-		db = conflict(m, a.B, size, bn, bs, int(min(nn, c)))
+		left := side{m, a.A, size, a.M, a.K, a.AM, a.AK}
+		var other int64
 		folds = ceil(mm, r) * ceil(nn, c)
-		stream = ceil(kk, per) * max(da, db)
+		stream, da = left.fetch(ceil(kk, per), min(mm, r), r)
+		other, db = right.fetch(ceil(kk, per), min(nn, c), r)
+		stream = max(stream, other)
 		load = min(r, mm)
 		w.Scratch = wordsOf(mm*kk*ceil(nn, c), size) + wordsOf(kk*nn*ceil(mm, r), size)
 		w.Accum = mm * nn
@@ -254,13 +277,12 @@ func matmulWork(m *machine.Machine, a *Matmul) Work {
 		w.Accum += mm * nn
 	}
 	w.Conflict = max(da, db)
+	w.Head = int64(m.Array.Issue)
 	if !m.Array.Overlap {
 		w.Cycles = folds*(stream+2*r+c-2) - 1
-		w.Head = int64(m.Array.Issue)
 		return w
 	}
 	w.Cycles = folds * max(stream, load)
-	w.Head = int64(m.Array.Issue)
 	if a.Flow == WS {
 		w.Head += load
 	}

@@ -41,6 +41,9 @@ type Array struct {
 	// Overlap says that a second set of weight registers is filled under the current fold, so that consecutive folds of
 	// one instruction stream without a gap. Without it each fold costs the whole fill, stream and drain.
 	Overlap bool `json:"overlap"`
+	// Transposer says that blocks of Rows x Rows of A and Rows x Cols of B may be fetched along either dimension and are
+	// turned on the way into the array, so that an operand streams without bank conflicts if it does along one of the two.
+	Transposer bool `json:"transposer"`
 	// Issue is the number of cycles between two matrix instructions: decode and address set-up.
 	Issue int `json:"issue"`
 }

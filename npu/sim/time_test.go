@@ -93,9 +93,11 @@ func TestMatmulConflicts(t *testing.T) {
 		}}
 	}
 	for _, c := range []struct {
-		pitch int32
-		want  float64
-	}{{128, 128 * 16}, {132, 128}, {136, 128}, {160, 128 * 4}} {
+		pitch      int32
+		transposer bool
+		want       float64
+	}{{128, false, 128 * 16}, {132, false, 128}, {136, false, 128}, {160, false, 128 * 4}, {128, true, 128}, {160, true, 128}} {
+		m.Array.Transposer = c.transposer
 		if got := single(t, m, in(c.pitch)).Time[isa.Matrix][sim.Busy]; got != c.want {
 			t.Errorf("pitch %d: %v cycles, want %v", c.pitch, got, c.want)
 		}
