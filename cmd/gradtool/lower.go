@@ -49,6 +49,7 @@ that have no lowering are listed, with the reason, and nothing is written.`,
 				Usage: "a machine that is built in (" + strings.Join(machine.Names(), ", ") + ") or the JSON file that describes one: `NAME|FILE`"},
 			dimFlag(),
 			&cli.StringFlag{Name: "print-level", Usage: "print a level of the compilation on standard output in place of the program: `legal|tile|stream`"},
+			&cli.BoolFlag{Name: "unfused", DisableDefaultText: true, Usage: "keep operators apart: each reads its operands from DRAM and writes its results there"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the program to `FILE`, - for standard output even if that is a terminal"},
 			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace an existing file that -o does not name"},
 		}, inputFlags(), []cli.Flag{reportFlag()}),
@@ -116,7 +117,7 @@ func runLower(s *session) error {
 			return err
 		}
 	}
-	r, err := lower.Model(m, lower.Options{Machine: mach, Source: source})
+	r, err := lower.Model(m, lower.Options{Machine: mach, Source: source, Plain: s.Bool("unfused")})
 	if err != nil {
 		return err
 	}

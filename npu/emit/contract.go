@@ -31,7 +31,7 @@ func (c *cached) tile(e *Emitter, a *legal.Access, t box) (*place, error) {
 	}
 	c.p.drop()
 	c.p = nil
-	p, err := e.load(a, t)
+	p, err := e.load(a, t, true)
 	if err != nil {
 		return nil, err
 	}
@@ -211,22 +211,24 @@ func (r *contractRun) terms(m, n, k []term, a, b, c isa.Local, pitch int, acc bo
 		return
 	}
 	v := &isa.Matmul{A: a, B: b, C: c, CM: int32(pitch), Acc: acc}
-	rows, cols, depth := 1, 1, 1
 	for i, x := range m {
 		at := 3 - len(m) + i
 		v.M[at], v.AM[at] = int32(x.n), int32(x.a)
-		rows *= x.n
 	}
 	for i, x := range n {
 		at := 3 - len(n) + i
 		v.N[at], v.BN[at] = int32(x.n), int32(x.b)
-		cols *= x.n
 	}
 	for i, x := range k {
 		at := 3 - len(k) + i
 		v.K[at], v.AK[at], v.BK[at] = int32(x.n), int32(x.a), int32(x.b)
-		depth *= x.n
 	}
-	v.Flow, _ = flow(r.e.Machine, rows, cols, depth)
+	ws, os := *v, *v
+	ws.Flow, os.Flow = isa.WS, isa.OS
+	mach := r.e.Machine
+	a1, a2 := (&isa.Instr{Op: isa.OpMatmul, Args: &ws}).Work(mach), (&isa.Instr{Op: isa.OpMatmul, Args: &os}).Work(mach)
+	if v = &os; a1.Cycles < a2.Cycles {
+		v = &ws
+	}
 	r.e.add(isa.OpMatmul, v)
 }

@@ -16,9 +16,21 @@ type window struct {
 	stride   int // between coordinates on chip
 }
 
-// windows returns the parts of the axes that a tile touches, in the order of DRAM, with compact strides on chip, and how many
-// elements they hold. It returns false if all of them are out of range.
-func windows(a *legal.Access, t box) ([]window, int, bool) {
+// oddFrom is the number of elements from which rows are padded to an odd pitch.
+const oddFrom = 8
+
+// odd returns the distance of rows of n elements on chip: an odd number of words, so that elements below each other lie in
+// different banks.
+func odd(n int) int {
+	if n >= oddFrom {
+		return n | 1
+	}
+	return n
+}
+
+// windows returns the parts of the axes that a tile touches, in the order of DRAM, with strides on chip, compact or padded to
+// odd pitches, and how many elements they hold. It returns false if all of them are out of range.
+func windows(a *legal.Access, t box, pad bool) ([]window, int, bool) {
 	ws := make([]window, len(a.Axes))
 	for i := range a.Axes {
 		x := &a.Axes[i]
@@ -36,13 +48,16 @@ func windows(a *legal.Access, t box) ([]window, int, bool) {
 	for i := len(ws) - 1; i >= 0; i-- {
 		ws[i].stride = n
 		n *= ws[i].n
+		if pad && i > 0 && ws[i].n > 1 {
+			n = odd(n)
+		}
 	}
 	return ws, n, true
 }
 
 // words returns the number of elements that the tile of an access takes on chip.
-func words(a *legal.Access, t box) int {
-	_, n, ok := windows(a, t)
+func words(a *legal.Access, t box, pad bool) int {
+	_, n, ok := windows(a, t, pad)
 	if !ok {
 		return 0
 	}
@@ -60,9 +75,9 @@ func key(a *legal.Access, t box) []int {
 }
 
 // load brings the tile of an access on chip.
-func (e *Emitter) load(a *legal.Access, t box) (*place, error) {
+func (e *Emitter) load(a *legal.Access, t box, pad bool) (*place, error) {
 	p := &place{stride: make([]int, len(t.lo)), elem: a.Buf.Elem}
-	ws, n, ok := windows(a, t)
+	ws, n, ok := windows(a, t, pad)
 	if !ok {
 		p.imm = bits(p.elem, a.Fill)
 		return p, nil

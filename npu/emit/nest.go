@@ -24,6 +24,7 @@ type nestRun struct {
 	places []*place
 	keys   [][]int
 	left   []int // uses to come in this tile
+	pad    bool  // pitches are odd: elements are read across rows
 }
 
 // newNestRun prepares a nest for tiles of the given size. It fails if values that vary along an accumulated dimension depend on
@@ -31,7 +32,7 @@ type nestRun struct {
 func (e *Emitter) newNestRun(k *legal.Nest, tile []int) (*nestRun, error) {
 	n := len(k.In) + len(k.Body)
 	r := &nestRun{e: e, k: k, tile: tile, varies: k.Varies(), elems: k.Elems(), late: make([]bool, n), accum: make([]bool, n), fused: make([]bool, n),
-		uses: make([]int, n), places: make([]*place, n), keys: make([][]int, n), left: make([]int, n)}
+		pad: acrossRows(k), uses: make([]int, n), places: make([]*place, n), keys: make([][]int, n), left: make([]int, n)}
 	tiled := uint32(0)
 	for i, d := range k.Dims {
 		if tile[i] < d {
@@ -135,7 +136,7 @@ func (r *nestRun) early(t box, first bool) error {
 		if k := key(a, t); r.places[v] == nil || !slices.Equal(k, r.keys[v]) {
 			r.places[v].drop()
 			r.places[v] = nil
-			p, err := r.e.load(a, t)
+			p, err := r.e.load(a, t, r.pad)
 			if err != nil {
 				return err
 			}
@@ -216,7 +217,9 @@ func (r *nestRun) fresh(v int, mask uint32, dims []int) (*place, error) {
 	for i := len(dims) - 1; i >= 0; i-- {
 		if mask>>i&1 != 0 {
 			p.stride[i] = n
-			n *= dims[i]
+			if n *= dims[i]; r.pad && dims[i] > 1 {
+				n = odd(n)
+			}
 		}
 	}
 	mem, err := r.e.take(r.e.scratch, n)
@@ -352,4 +355,50 @@ func (r *nestRun) half(f isa.DType, v int, dims []int, mask uint32, arg *place, 
 	mid.drop()
 	r.used(a)
 	return nil
+}
+
+// acrossRows reports whether a nest reads elements across the rows in which they lie: a reduction leaves the innermost
+// dimension, or accesses have different ones innermost.
+func acrossRows(k *legal.Nest) bool {
+	inner := func(mask uint32) int {
+		for i := len(k.Dims) - 1; i >= 0; i-- {
+			if mask>>i&1 != 0 && k.Dims[i] > 1 {
+				return i
+			}
+		}
+		return -1
+	}
+	varies := k.Varies()
+	for _, s := range k.Body {
+		if s.Op.Reduces() && s.Over>>max(inner(varies[s.Args[0]]), 0)&1 == 0 {
+			return true
+		}
+	}
+	first := -1
+	look := func(a *legal.Access) bool {
+		best, at := 0, -1
+		for i, s := range a.Steps(len(k.Dims)) {
+			if s = max(s, -s); s != 0 && k.Dims[i] > 1 && (at < 0 || s < best) {
+				best, at = s, i
+			}
+		}
+		if at < 0 {
+			return false
+		}
+		if first < 0 {
+			first = at
+		}
+		return first != at
+	}
+	for _, a := range k.In {
+		if a != nil && look(a) {
+			return true
+		}
+	}
+	for _, o := range k.Out {
+		if look(o.To) {
+			return true
+		}
+	}
+	return false
 }

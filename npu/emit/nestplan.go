@@ -9,9 +9,10 @@ import (
 func footprint(k *legal.Nest, tile []int) int {
 	t := box{make([]int, len(tile)), tile}
 	n := 0
+	pad := acrossRows(k)
 	for _, a := range k.In {
 		if a != nil {
-			n += words(a, t)
+			n += words(a, t, pad)
 		}
 	}
 	varies := k.Varies()

@@ -136,7 +136,7 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan
 		counts[kind] *= ceilDiv(k.Dims[i], tile[i])
 		prods[kind] *= tile[i]
 	}
-	a, b := max(words(k.A, t), 1), max(words(k.B, t), 1)
+	a, b := max(words(k.A, t, true), 1), max(words(k.B, t, true), 1)
 	c := prods[legal.Batch] * prods[legal.M] * prods[legal.N]
 	tiles := counts[legal.Batch] * counts[legal.M] * counts[legal.N]
 	extra, post := 0, 0.0 // what the epilogue takes on chip, and its cycles for a tile
@@ -219,7 +219,7 @@ func mask(kinds []legal.Kind, of legal.Kind) uint32 {
 
 // dmaCycles estimates the transfer of a tile of an access: bursts touched by each contiguous run.
 func (e *Emitter) dmaCycles(a *legal.Access, t box) float64 {
-	ws, n, ok := windows(a, t)
+	ws, n, ok := windows(a, t, false)
 	if !ok {
 		return 0
 	}

@@ -38,7 +38,7 @@ func (e *Emitter) table(a *legal.Access, rows int, t box, index *place) *isa.Gat
 // Gather emits a gather in tiles.
 func (e *Emitter) Gather(k *legal.Gather) error {
 	return rowTiles(k.Rows, k.Width, func(t box) error {
-		index, err := e.load(k.Index, box{t.lo[:1], t.hi[:1]})
+		index, err := e.load(k.Index, box{t.lo[:1], t.hi[:1]}, false)
 		if err != nil {
 			return err
 		}
@@ -62,12 +62,12 @@ var updates = map[legal.Op]isa.Update{legal.Mov: isa.Set, legal.Add: isa.Add, le
 // Scatter emits a scatter in tiles, in order of rows.
 func (e *Emitter) Scatter(k *legal.Scatter) error {
 	return rowTiles(k.Rows, k.Width, func(t box) error {
-		index, err := e.load(k.Index, box{t.lo[:1], t.hi[:1]})
+		index, err := e.load(k.Index, box{t.lo[:1], t.hi[:1]}, false)
 		if err != nil {
 			return err
 		}
 		defer index.drop()
-		from, err := e.load(k.From, t)
+		from, err := e.load(k.From, t, false)
 		if err != nil {
 			return err
 		}

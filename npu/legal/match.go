@@ -14,7 +14,7 @@ type radix struct{ dim, n, stride int }
 // through the buffer element by element.
 func radices(a *Access, dims []int) ([]radix, bool) {
 	var out []radix
-	for i, s := range a.step(len(dims)) {
+	for i, s := range a.Steps(len(dims)) {
 		if s != 0 && dims[i] > 1 {
 			out = append(out, radix{i, dims[i], s})
 		}

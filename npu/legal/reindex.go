@@ -26,8 +26,8 @@ func (a *Access) renumber(to []int, n int) {
 	}
 }
 
-// step returns how far apart, in elements, the places are that neighbouring indices of each dimension give.
-func (a *Access) step(dims int) []int {
+// Steps returns how far apart, in elements, the places are that neighbouring indices of each dimension give.
+func (a *Access) Steps(dims int) []int {
 	s := make([]int, dims)
 	for _, x := range a.Axes {
 		for i, c := range x.Coef {
