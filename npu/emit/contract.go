@@ -102,11 +102,7 @@ func (r *contractRun) sums(t box, inner []int) error {
 	c.mem, c.addr = mem, e.local(mem)
 	started := false
 	err = each(k.Dims, r.plan.Tile, inner, t, func(bool) error {
-		a, err := r.a.tile(e, k.A, t)
-		if err != nil {
-			return err
-		}
-		b, err := r.b.tile(e, k.B, t)
+		a, b, err := r.operands(t)
 		if err != nil {
 			return err
 		}
@@ -140,6 +136,21 @@ func (r *contractRun) sums(t box, inner []int) error {
 		r.post.places[0] = nil
 	}
 	return nil
+}
+
+// operands brings the tiles of both operands on chip, that first whose buffer was written earlier: the other may have to wait.
+func (r *contractRun) operands(t box) (a, b *place, err error) {
+	e, k := r.e, r.k
+	if e.age(k.B.Buf) <= e.age(k.A.Buf) {
+		if b, err = r.b.tile(e, k.B, t); err != nil {
+			return nil, nil, err
+		}
+	}
+	if a, err = r.a.tile(e, k.A, t); err != nil {
+		return nil, nil, err
+	}
+	b, err = r.b.tile(e, k.B, t)
+	return a, b, err
 }
 
 // batches emits the products of a tile, one for each index of the dimensions of kind Batch from dim on.

@@ -22,6 +22,8 @@ type Emitter struct {
 
 	Plans []*Plan // of the kernels emitted, in order; nil for those without loops
 
+	written map[*legal.Buffer]int // number of the kernel that wrote a buffer last
+	kernels int                   // emitted so far
 	role    string
 	scratch *pool
 	accum   *pool
@@ -29,7 +31,7 @@ type Emitter struct {
 
 // New returns an emitter for a machine; addr says where buffers lie in DRAM.
 func New(m *machine.Machine, addr map[*legal.Buffer]int64) *Emitter {
-	return &Emitter{Machine: m, Addr: addr, scratch: newPool(m.Scratchpad.Bytes), accum: newPool(m.Accumulator.Bytes)}
+	return &Emitter{Machine: m, Addr: addr, written: map[*legal.Buffer]int{}, scratch: newPool(m.Scratchpad.Bytes), accum: newPool(m.Accumulator.Bytes)}
 }
 
 // ScratchPeak returns the most bytes of the scratchpad that were taken at one time.
@@ -151,3 +153,6 @@ func (e *Emitter) purpose(b *legal.Buffer) isa.Purpose {
 	}
 	return isa.Activation
 }
+
+// age returns the number of the kernel that wrote a buffer last, 0 if none did.
+func (e *Emitter) age(b *legal.Buffer) int { return e.written[b] }

@@ -26,6 +26,10 @@ func (e *Emitter) Kernel(k legal.Kernel) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", k.Origin().Node, err)
 	}
+	e.kernels++
+	for _, a := range k.Writes() {
+		e.written[a.Buf] = e.kernels
+	}
 	return nil
 }
 

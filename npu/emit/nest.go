@@ -24,6 +24,7 @@ type nestRun struct {
 	places []*place
 	keys   [][]int
 	left   []int // uses to come in this tile
+	order  []int // loads, those of buffers written early first
 	pad    bool  // pitches are odd: elements are read across rows
 }
 
@@ -59,6 +60,12 @@ func (e *Emitter) newNestRun(k *legal.Nest, tile []int) (*nestRun, error) {
 			return nil, fmt.Errorf("value %d is stored along a dimension that is reduced tile by tile", o.Value)
 		}
 	}
+	for v, a := range k.In {
+		if a != nil {
+			r.order = append(r.order, v)
+		}
+	}
+	slices.SortStableFunc(r.order, func(p, q int) int { return e.age(k.In[p].Buf) - e.age(k.In[q].Buf) })
 	// A sum of a product that nothing else reads is one instruction.
 	for _, s := range k.Body {
 		if s.Op != legal.Sum || s.Elem != graph.Float || s.Args[0] < len(k.In) {
@@ -129,10 +136,8 @@ func each(dims, tile, over []int, t box, f func(first bool) error) error {
 
 // early computes what depends on no accumulated result, for one tile. In the first tile accumulators start.
 func (r *nestRun) early(t box, first bool) error {
-	for v, a := range r.k.In {
-		if a == nil {
-			continue
-		}
+	for _, v := range r.order {
+		a := r.k.In[v]
 		if k := key(a, t); r.places[v] == nil || !slices.Equal(k, r.keys[v]) {
 			r.places[v].drop()
 			r.places[v] = nil

@@ -60,24 +60,24 @@ func footprint(k *legal.Nest, tile []int) int {
 	return n + peak
 }
 
-// NestTile returns the size of the tiles that a nest is cut into, for at most so many words on chip at a time: outer dimensions are cut first, so that
-// transfers stay long. It reports whether they fit.
+// NestTile returns the size of the tiles that a nest is cut into, for at most so many words on chip at a time. That dimension is cut next which leaves
+// transfers longest, the outer one of equals. It reports whether they fit.
 func (e *Emitter) NestTile(k *legal.Nest, target int) ([]int, bool) {
 	tile := append([]int{}, k.Dims...)
 	for footprint(k, tile) > target {
-		cut := -1
+		cut, least := -1, 0.0
 		for i := range tile {
 			if tile[i] == 1 {
 				continue
 			}
 			old := tile[i]
 			tile[i] = ceilDiv(old, 2)
-			_, err := e.newNestRun(k, tile)
-			tile[i] = old
-			if err == nil {
-				cut = i
-				break
+			if _, err := e.newNestRun(k, tile); err == nil {
+				if c := e.nestDMA(k, tile); cut < 0 || c < 0.99*least {
+					cut, least = i, c
+				}
 			}
+			tile[i] = old
 		}
 		if cut < 0 {
 			return tile, false
@@ -89,4 +89,29 @@ func (e *Emitter) NestTile(k *legal.Nest, target int) ([]int, bool) {
 		tile[cut] = ceilDiv(k.Dims[cut], parts)
 	}
 	return tile, true
+}
+
+// nestDMA estimates the transfers of a nest cut into tiles, each load and store being done for each tile that it varies with.
+func (e *Emitter) nestDMA(k *legal.Nest, tile []int) float64 {
+	t := box{make([]int, len(tile)), tile}
+	total := 0.0
+	add := func(a *legal.Access) {
+		varies := a.Varies()
+		n := 1
+		for i := range tile {
+			if varies>>i&1 != 0 {
+				n *= ceilDiv(k.Dims[i], tile[i])
+			}
+		}
+		total += float64(n) * e.dmaCycles(a, t)
+	}
+	for _, a := range k.In {
+		if a != nil {
+			add(a)
+		}
+	}
+	for _, o := range k.Out {
+		add(o.To)
+	}
+	return total
 }

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -114,17 +115,23 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 			}
 		}
 	}
-	slices.SortStableFunc(plans, func(p, q *Plan) int {
-		switch c := p.Cost() - q.Cost(); {
-		case c < 0:
-			return -1
-		case c > 0:
-			return 1
+	// Of plans that take about as long, the one that moves least is the best: it leaves the path to DRAM to others.
+	best := math.Inf(1)
+	for _, p := range plans {
+		best = min(best, p.Cost())
+	}
+	rank := func(p *Plan) float64 {
+		if p.Cost() <= slack*best {
+			return p.DMA * 1e-9
 		}
-		return 0
-	})
+		return p.Cost()
+	}
+	slices.SortStableFunc(plans, func(p, q *Plan) int { return cmp.Compare(rank(p), rank(q)) })
 	return plans
 }
+
+// slack is how much longer than the fastest a plan may take that moves less.
+const slack = 1.02
 
 // contractPlan estimates one way to cut a contraction, nil if it does not fit.
 func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan {
@@ -188,7 +195,7 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan
 		p.DMA += float64(tiles) * e.dmaCycles(w, outer)
 	}
 	_, each := flow(e.Machine, prods[legal.M], prods[legal.N], prods[legal.K])
-	p.Compute = float64(tiles*counts[legal.K]*prods[legal.Batch]) * float64(each+e.Machine.Array.Issue+e.Machine.Array.Rows)
+	p.Compute = float64(tiles*counts[legal.K]*prods[legal.Batch]) * float64(each)
 	// The first load and the last store have nothing to run under.
 	start := (float64(a)+float64(b)+float64(c))*4/float64(e.Machine.DMA.BytesPerCycle) + 2*float64(e.Machine.DMA.Latency)
 	p.Compute = max(p.Compute, float64(tiles)*post) + start + post

@@ -54,7 +54,7 @@ func (k *Nest) Tidy() {
 		same[v] = v
 		if v < n {
 			for w := range v {
-				if k.In[v] != nil && k.In[w] != nil && k.In[v].Same(k.In[w]) && k.In[v].Fill == k.In[w].Fill {
+				if k.In[v] != nil && k.In[w] != nil && k.In[v].sameOver(k.In[w], k.Dims) && k.In[v].Fill == k.In[w].Fill {
 					same[v] = w
 					break
 				}

@@ -153,7 +153,7 @@ func readOf(c *Nest, b *Buffer) (*Access, []int) {
 		if a == nil || a.Buf != b {
 			continue
 		}
-		if found != nil && !found.Same(a) {
+		if found != nil && !found.sameOver(a, c.Dims) {
 			return nil, nil
 		}
 		found = a
@@ -255,7 +255,7 @@ func concat(p, c *Nest) *Nest {
 			m.In = append(m.In, a)
 			continue
 		}
-		at = slices.IndexFunc(p.Out, func(o Store) bool { return o.To.Same(a) })
+		at = slices.IndexFunc(p.Out, func(o Store) bool { return o.To.sameOver(a, p.Dims) })
 		if at < 0 {
 			return nil
 		}

@@ -46,6 +46,12 @@ func (a *Access) first() int {
 	return at
 }
 
+// sameOver reports whether two accesses, over the same dimensions, touch the same elements at the same indices.
+func (a *Access) sameOver(b *Access, dims []int) bool {
+	return a.Buf == b.Buf && (a.Same(b) ||
+		a.Inside(dims) && b.Inside(dims) && a.first() == b.first() && slices.Equal(a.Steps(len(dims)), b.Steps(len(dims))))
+}
+
 // Clone returns a copy of the nest that shares nothing with it but buffers.
 func (k *Nest) Clone() *Nest {
 	c := *k

@@ -95,49 +95,6 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 	return r, nil
 }
 
-// layout gives every buffer a place in DRAM and fills in what the program says of memory.
-func layout(p *legal.Program, m *machine.Machine, out *isa.Program) (map[*legal.Buffer]int64, error) {
-	addr := map[*legal.Buffer]int64{}
-	at := int64(0)
-	for _, b := range p.Buffers {
-		addr[b] = at
-		if b.Role == legal.Const {
-			data, err := constant(b)
-			if err != nil {
-				return nil, err
-			}
-			out.Segments = append(out.Segments, isa.Segment{Name: b.Name, Addr: at, Data: data})
-		}
-		a := int64(m.DMA.Align)
-		at += (int64(b.Bytes()) + a - 1) / a * a
-	}
-	out.DRAMBytes = at
-	if at > m.DRAM.Bytes {
-		return nil, fmt.Errorf("the model needs %d bytes of DRAM, the machine %s has %d", at, m.Name, m.DRAM.Bytes)
-	}
-	for _, list := range []struct {
-		from []legal.Binding
-		to   *[]isa.Tensor
-	}{{p.Inputs, &out.Inputs}, {p.Outputs, &out.Outputs}} {
-		for _, b := range list.from {
-			t := isa.Tensor{Name: b.Name, Type: b.Elem.String(), Device: isa.F32, Addr: addr[b.Buf]}
-			switch b.Buf.Mem() {
-			case graph.Int32:
-				t.Device = isa.I32
-			case graph.Float16:
-				t.Device = isa.F16
-			case graph.BFloat16:
-				t.Device = isa.BF16
-			}
-			for _, d := range b.Shape {
-				t.Shape = append(t.Shape, int64(d))
-			}
-			*list.to = append(*list.to, t)
-		}
-	}
-	return addr, nil
-}
-
 // constant returns the elements of a constant buffer as the device has them.
 func constant(b *legal.Buffer) ([]byte, error) {
 	a, err := op.FromTensor(b.Data, false)

@@ -104,7 +104,9 @@ func row(t *table.Table, name string, p *isa.Program, top int) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return int(tl.Nodes[b].Cycles - tl.Nodes[a].Cycles) })
+	slices.SortFunc(order, func(a, b int) int {
+		return int(tl.Nodes[b].Cycles - tl.Nodes[b].Busy[isa.Matrix] - tl.Nodes[a].Cycles + tl.Nodes[a].Busy[isa.Matrix])
+	})
 	for q := range tl.Time {
 		fmt.Printf("%s %v:", name, isa.Queue(q))
 		for r, c := range tl.Time[q] {
@@ -114,7 +116,11 @@ func row(t *table.Table, name string, p *isa.Program, top int) {
 	}
 	for _, i := range order[:min(top, len(order))] {
 		n := &tl.Nodes[i]
-		fmt.Printf("%10.0f  load %9.0f store %9.0f matrix %9.0f vector %9.0f  MACs %11d  %s %s %s\n", n.Cycles, n.Busy[0], n.Busy[1], n.Busy[2], n.Busy[3], n.MACs,
+		read, written := int64(0), int64(0)
+		for p := range n.Read {
+			read, written = read+n.Read[p], written+n.Written[p]
+		}
+		fmt.Printf("%10.0f  load %9.0f store %9.0f matrix %9.0f vector %9.0f  MACs %11d read %9s written %9s  %s %s %s\n", n.Cycles, n.Busy[0], n.Busy[1], n.Busy[2], n.Busy[3], n.MACs, size.Bytes(read), size.Bytes(written),
 			p.Nodes[i].Op, p.Nodes[i].Name, p.Nodes[i].Role)
 	}
 }
