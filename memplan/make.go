@@ -61,12 +61,16 @@ func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, er
 		}
 		return err
 	}
-	for _, c := range list[:min(len(list), maxPlaced)] {
+	for i, c := range list[:min(len(list), maxPlaced)] {
 		if best != nil && c.peak >= best.Arena {
 			break
 		}
-		for _, r := range [...]*run{n.simulate(c.order), n.loose(c.order)} {
-			if err := try(c, r, effort/400); err != nil {
+		runs := []*run{n.simulate(c.order)}
+		if i < maxLoose {
+			runs = append(runs, n.loose(c.order))
+		}
+		for _, r := range runs {
+			if err := try(c, r, min(effort, quickEffort)); err != nil {
 				return nil, err
 			}
 		}
@@ -97,9 +101,10 @@ func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, er
 	return best, nil
 }
 
-// How many orders are placed, and how many of them with a longer search.
+// How many orders are placed, how many of them also with results that have bytes of their own, and how many with a longer search.
 const (
-	maxPlaced   = 40
+	maxPlaced   = 20
+	maxLoose    = 4
 	maxSearched = 5
 )
 

@@ -54,14 +54,17 @@ func Place(l *Live, effort int64) (*Placed, error) {
 	return p, nil
 }
 
+// quickEffort is the search for offsets that the greedy orders of a training step take.
+const quickEffort = 16_000_000
+
 // Shares of the bound, as divisors, below which a buffer counts as small, each with its part of the effort in percent.
 var smallShares = [...]struct{ share, effort int64 }{{1000, 85}, {20000, 5}, {200, 5}}
 
 // solve assigns offsets. Training steps have many small buffers, which the exact search gets lost in, though they fit in
 // anywhere: where the greedy orders miss the bound, large ones are placed first, and small ones around them.
 func solve(list []offset.Buffer, effort int64) (offset.Result, error) {
-	best, err := offset.Solve(list, 0, effort/20)
-	if err != nil || near(best) {
+	best, err := offset.Solve(list, 0, min(effort, quickEffort))
+	if err != nil || near(best) || effort <= quickEffort {
 		return best, err
 	}
 	for _, s := range smallShares {
