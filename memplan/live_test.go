@@ -136,16 +136,19 @@ func TestAnalyzeErrors(t *testing.T) {
 
 // TestOutside checks that values without a size that is known beforehand are left out and named.
 func TestOutside(t *testing.T) {
-	m := parse(t, `g (float[4] x) => (int64[1,k] y) { a = Relu(x) n = NonZero(a) y = Neg(n) }`)
+	m := parse(t, `g (float[4] x) => (int64[1,k] y) { a = Relu(x) n = NonZero(a) i = Identity(n) y = Neg(i) }`)
 	l, err := memplan.Analyze(m.Graph, nil, memplan.Options{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := memplan.Check(m.Graph, planned(t, m)); err != nil {
+		t.Error(err)
 	}
 	var names []string
 	for _, o := range l.Outside {
 		names = append(names, o.Value.Name)
 	}
-	if got := strings.Join(names, " "); got != "n y" {
+	if got := strings.Join(names, " "); got != "n i y" {
 		t.Errorf("outside: %s", got)
 	}
 }

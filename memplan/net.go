@@ -74,6 +74,7 @@ func newNet(g *graph.Graph, opt Options, body bool) (*net, error) {
 	} else if !opt.NoInPlace {
 		n.give(g, isOut, s)
 	}
+	beside := map[*graph.Value]bool{} // results that are not placed
 	for i, k := range g.Nodes {
 		var defs []int32
 		for _, v := range k.Out {
@@ -87,11 +88,16 @@ func newNet(g *graph.Graph, opt Options, body bool) (*net, error) {
 				if id, ok := n.of[x]; ok {
 					n.of[v] = id
 					n.stores[id].values = append(n.stores[id].values, v)
+				} else if beside[x] {
+					beside[v] = true
+					n.outside = append(n.outside, Outside{v, fmt.Sprintf("it is a view of %q, which is not in the arena either", x.Name)})
 				}
 				continue // a view of what lies elsewhere lies there too
 			}
 			if n.make(v, int32(i), s) {
 				defs = append(defs, n.of[v])
+			} else {
+				beside[v] = true
 			}
 		}
 		n.defs = append(n.defs, defs)
