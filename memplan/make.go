@@ -75,38 +75,36 @@ func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, er
 			}
 		}
 	}
-	// Orders that were found one after another are much alike: those that a longer search pays for are taken at intervals.
-	type attempt struct {
-		candidate
-		run *run
-	}
-	var worth []attempt
-	for _, c := range list[:min(len(list), maxPlaced)] {
-		worth = append(worth, attempt{c, n.simulate(c.order)})
-	}
-	worth = worth[:min(len(worth), 3*maxSearched)]
-	for len(worth) > 0 && len(worth) < maxSearched {
-		c := list[len(worth)%len(list)]
-		worth = append(worth, attempt{c, n.loose(c.order)})
-	}
-	for i := range maxSearched {
-		a := worth[i*len(worth)/maxSearched]
-		if best.Arena <= a.peak+a.peak/500 {
+	for _, l := range longer {
+		if l.order >= len(list) {
 			continue
 		}
-		if err := try(a.candidate, a.run, effort/maxSearched); err != nil {
+		c := list[l.order]
+		if best.Arena <= c.peak+c.peak/500 {
+			continue
+		}
+		r := n.simulate(c.order)
+		if l.loose {
+			r = n.loose(c.order)
+		}
+		if err := try(c, r, effort/int64(len(longer))); err != nil {
 			return nil, err
 		}
 	}
 	return best, nil
 }
 
-// How many orders are placed, how many of them also with results that have bytes of their own, and how many with a longer search.
+// How many orders are placed, and how many of them also with results that have bytes of their own.
 const (
-	maxPlaced   = 20
-	maxLoose    = 4
-	maxSearched = 5
+	maxPlaced = 20
+	maxLoose  = 4
 )
+
+// longer are the orders that get a longer search. Those that were found one after another are much alike.
+var longer = [...]struct {
+	order int
+	loose bool
+}{{0, false}, {0, true}, {2, false}, {3, false}, {6, false}}
 
 // Apply puts the graph's nodes in the order of the plan.
 func (m *Made) Apply() { copy(m.Graph.Nodes, m.Order) }
