@@ -236,8 +236,9 @@ func evalConstantOfShape(c *EvalCtx) error {
 	return nil
 }
 
+// fillUnlessZero fills fresh memory with x, unless that is what it holds already: +0.
 func fillUnlessZero[T number](out []T, x T) {
-	if x != 0 {
+	if x != 0 || math.Signbit(float64(x)) {
 		fill(out, x)
 	}
 }

@@ -172,11 +172,12 @@ func broadcastDim(a, b graph.Dim) (graph.Dim, error) {
 		return a, nil
 	case bKnown:
 		return b, nil
-	case a.Equal(b), b.LessEq(a):
-		// Sizes that broadcast and differ are 1 and more: the larger is the result. (A dimension without
-		// elements against 1 gives none; operands like that are left out of account.)
+	case a.Equal(b):
 		return a, nil
-	case a.LessEq(b):
+	case graph.Known(1).LessEq(b) && b.LessEq(a):
+		// Sizes that broadcast and differ are 1 and a larger one, which is the result; but none against 1 gives none.
+		return a, nil
+	case graph.Known(1).LessEq(a) && a.LessEq(b):
 		return b, nil
 	}
 	return graph.Unknown(), nil

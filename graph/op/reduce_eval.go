@@ -94,7 +94,10 @@ func floatReducer[T float32 | float64](name string) func(x []T, offs []int) T {
 		}
 	}
 	plain := func(x []T, offs []int) float64 {
-		s := 0.0
+		if len(offs) == 0 {
+			return 0
+		}
+		s := math.Copysign(0, -1) // which adds nothing, not even the sign of a zero: the sum of one element is that element
 		for _, o := range offs {
 			s += float64(x[o])
 		}
