@@ -155,6 +155,11 @@ func broadcastShapes(shapes ...graph.Shape) (graph.Shape, error) {
 	return out, nil
 }
 
+// notAlone reports whether d is certain not to be 0 where e is 1.
+func notAlone(d, e graph.Dim) bool {
+	return graph.Known(1).LessEq(d) || e.Min(graph.Known(1)).LessEq(d)
+}
+
 func broadcastDim(a, b graph.Dim) (graph.Dim, error) {
 	x, aKnown := a.Int()
 	y, bKnown := b.Int()
@@ -174,10 +179,10 @@ func broadcastDim(a, b graph.Dim) (graph.Dim, error) {
 		return b, nil
 	case a.Equal(b):
 		return a, nil
-	case graph.Known(1).LessEq(b) && b.LessEq(a):
+	case b.LessEq(a) && notAlone(b, a):
 		// Sizes that broadcast and differ are 1 and a larger one, which is the result; but none against 1 gives none.
 		return a, nil
-	case graph.Known(1).LessEq(a) && a.LessEq(b):
+	case a.LessEq(b) && notAlone(a, b):
 		return b, nil
 	}
 	return graph.Unknown(), nil
