@@ -71,6 +71,8 @@ func (f *folder) node(n *graph.Node) {
 			b, ok = arrayBytes(values[i])
 		}
 		switch {
+		case !v.Type.IsTensor() && v.Type.Kind != graph.KindUnknown:
+			return
 		case !ok && !d.Has(op.DataDependent):
 			f.miss("fold: node %s: the size of the result %q is not known", n.Label(), v.Name)
 			return

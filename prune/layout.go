@@ -31,6 +31,9 @@ func (p *pruner) layouts() error {
 					continue
 				}
 				r := p.region(n)
+				if r != nil && r.gain() <= 0 {
+					p.miss("%s: node %s: moving it across the %d nodes behind it saves none", ruleLayout, n.Label(), r.crossed)
+				}
 				for r != nil && r.gain() > 0 && p.allow("%s from %s", ruleLayout, n.Label()) {
 					bad, err := r.apply()
 					if err != nil {
@@ -56,6 +59,8 @@ type region struct {
 	entry map[*graph.Value]bool    // results of Transposes whose operands are read instead
 	nodes []*graph.Node            // in the order in which they were added: operands first
 	in    map[*graph.Node]bool
+
+	crossed int // nodes that could be crossed
 }
 
 // region grows a region from the Transpose n, nil if nothing can be crossed.
@@ -90,6 +95,7 @@ func (p *pruner) region(n *graph.Node) *region {
 	if len(r.nodes) == 0 {
 		return nil
 	}
+	r.crossed = len(r.nodes)
 	r.shrink()
 	return r
 }
@@ -145,7 +151,7 @@ func (r *region) shrink() {
 
 // without returns the region without n and the nodes that depend on it.
 func (r *region) without(n *graph.Node) *region {
-	s := &region{pruner: r.pruner, g: r.g, perm: map[*graph.Value][]int64{}, entry: map[*graph.Value]bool{}, in: map[*graph.Node]bool{}}
+	s := &region{pruner: r.pruner, g: r.g, perm: map[*graph.Value][]int64{}, entry: map[*graph.Value]bool{}, in: map[*graph.Node]bool{}, crossed: r.crossed}
 	gone := map[*graph.Value]bool{}
 	for _, m := range r.nodes {
 		out := m == n || slices.ContainsFunc(m.In, func(v *graph.Value) bool { return gone[v] })

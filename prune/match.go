@@ -102,7 +102,7 @@ func number(want float64) func(a *op.Array) bool {
 // backward holds where the root is part of a gradient.
 func backward(m *match) error {
 	if m.Root.Meta.Get(graph.MetaRole) != graph.RoleBackward {
-		return errors.New("it is no part of a gradient")
+		return rewrite.ErrUnlike
 	}
 	return nil
 }

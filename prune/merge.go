@@ -57,6 +57,10 @@ func (p *pruner) mergeIn(g *graph.Graph, outer *seen) {
 		keep := n
 		for _, key := range keys {
 			if first := s.find(key, n.Is("Constant")); first != nil && canMerge(n, first) {
+				if recomputes(n) || recomputes(first) {
+					p.miss("merge: node %s: it and %s compute the same on purpose, to keep nothing in between", n.Label(), first.Label())
+					continue
+				}
 				if p.allow("merge %s into %s", n.Label(), first.Label()) {
 					p.stats.Merged++
 					replace(n, first)
@@ -76,8 +80,7 @@ func (p *pruner) mergeIn(g *graph.Graph, outer *seen) {
 // keys returns the texts by which n equals other nodes, none if it may not be merged.
 func (p *pruner) keys(n *graph.Node) []string {
 	d := op.Of(n)
-	if d == nil || d.Facts&(op.Random|op.Training|op.Control) != 0 || n.Meta.Get(graph.MetaRole) == graph.RoleRecompute ||
-		p.m.Function(n.Domain, n.Op, n.Overload) != nil || keepsOutputName(n) {
+	if d == nil || d.Facts&(op.Random|op.Training|op.Control) != 0 || p.m.Function(n.Domain, n.Op, n.Overload) != nil || keepsOutputName(n) {
 		return nil
 	}
 	for _, a := range n.Attrs {
@@ -94,6 +97,9 @@ func (p *pruner) keys(n *graph.Node) []string {
 	}
 	return keys
 }
+
+// recomputes reports whether n computes a value again so that it need not be kept.
+func recomputes(n *graph.Node) bool { return n.Meta.Get(graph.MetaRole) == graph.RoleRecompute }
 
 // keepsOutputName reports whether n is an Identity that gives a value a second output name.
 func keepsOutputName(n *graph.Node) bool {
@@ -173,7 +179,7 @@ func (p *pruner) tie() error {
 			byType := map[string][]*graph.Value{}
 			var order []string
 			for _, v := range g.Inits {
-				if v.IsInput() || v.IsOutput() || p.trains(v) || v.NumUses() == 0 {
+				if v.IsInput() || v.IsOutput() || p.trains(v) && !p.opt.Explain || v.NumUses() == 0 {
 					continue
 				}
 				k := v.Init.Type().String()
@@ -203,6 +209,10 @@ func (p *pruner) tieEqual(values []*graph.Value) {
 		w := first[key]
 		if w == nil {
 			first[key] = v
+			continue
+		}
+		if p.trains(v) || p.trains(w) {
+			p.miss("tie: initializers %q and %q are equal, and may be trained apart; see --frozen", w.Name, v.Name)
 			continue
 		}
 		if !p.allow("tie %q to %q", v.Name, w.Name) {

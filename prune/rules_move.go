@@ -13,7 +13,7 @@ func moveRules() []rewrite.Rule {
 	P, Any := rewrite.P, rewrite.Any
 	return []rewrite.Rule{
 		{Name: "slice-all", Doc: "Slice(x) of everything = x", Benefit: 2, Root: P("Slice", Any("x"), Any("starts"), Any("ends"), Any("axes").Opt(), Any("steps").Opt()),
-			When: all(forward, told("starts"), told("ends"), constant("axes"), sameShape), Emit: x},
+			When: all(sameShape, forward, told("starts"), told("ends"), constant("axes")), Emit: x},
 		{Name: "slice-slice", Doc: "Slice(Slice(x)) along other axes = Slice(x)",
 			Root: P("Slice", P("Slice", Any("x"), Any("starts0"), Any("ends0"), Any("axes0").Opt(), Any("steps0").Opt()).As("z"), Any("starts"), Any("ends"), Any("axes").Opt(), Any("steps").Opt()),
 			When: otherAxes, Emit: joinSlices},

@@ -48,10 +48,18 @@ func integerChainRules() []rewrite.Rule {
 	P, Any, Const := rewrite.P, rewrite.Any, rewrite.Const
 	return []rewrite.Rule{
 		{Name: "mul-mul-integers", Doc: "(x c) d = x (c d), for integer constants",
-			Root: P("Mul", P("Mul", Any("x"), Const("c")).Commute().As("z"), Const("d")).Commute(), When: all(integersIn("x"), fewElements), Emit: joinConstants("Mul")},
+			Root: P("Mul", P("Mul", Any("x"), Const("c")).Commute().As("z"), Const("d")).Commute(), When: all(fewElements, wraps), Emit: joinConstants("Mul")},
 		{Name: "add-add-integers", Doc: "(x + c) + d = x + (c + d), for integer constants",
-			Root: P("Add", P("Add", Any("x"), Const("c")).Commute().As("z"), Const("d")).Commute(), When: all(integersIn("x"), fewElements), Emit: joinConstants("Add")},
+			Root: P("Add", P("Add", Any("x"), Const("c")).Commute().As("z"), Const("d")).Commute(), When: all(fewElements, wraps), Emit: joinConstants("Add")},
 	}
+}
+
+// wraps holds for integers.
+func wraps(m *match) error {
+	if !m.V("x").Type.Elem.IsInt() {
+		return reason("%s rounds after each step; --reassociate groups constants anew", m.V("x").Type.Elem)
+	}
+	return nil
 }
 
 // fixedAll returns a condition that the captured values, where they are given, are constants that nothing trains.

@@ -12,12 +12,12 @@ import (
 func shapeRules() []rewrite.Rule {
 	P, Any := rewrite.P, rewrite.Any
 	rules := []rewrite.Rule{
-		{Name: "reshape-same", Doc: "Reshape(x) to x's shape = x", Benefit: 2, Root: P("Reshape", Any("x"), Any("s")), When: all(told("s"), sameShape), Emit: x},
+		{Name: "reshape-same", Doc: "Reshape(x) to x's shape = x", Benefit: 2, Root: P("Reshape", Any("x"), Any("s")), When: all(sameShape, told("s")), Emit: x},
 		{Name: "flatten-same", Doc: "Flatten(x) of a matrix = x", Benefit: 2, Root: P("Flatten", Any("x")), When: sameShape, Emit: x},
-		{Name: "squeeze-none", Doc: "Squeeze(x) over no axes = x", Benefit: 2, Root: P("Squeeze", Any("x"), Any("a").Opt()), When: all(constant("a"), sameShape), Emit: x},
-		{Name: "unsqueeze-none", Doc: "Unsqueeze(x) by no axes = x", Benefit: 2, Root: P("Unsqueeze", Any("x"), Any("a")), When: all(constant("a"), sameShape), Emit: x},
+		{Name: "squeeze-none", Doc: "Squeeze(x) over no axes = x", Benefit: 2, Root: P("Squeeze", Any("x"), Any("a").Opt()), When: all(sameShape, constant("a")), Emit: x},
+		{Name: "unsqueeze-none", Doc: "Unsqueeze(x) by no axes = x", Benefit: 2, Root: P("Unsqueeze", Any("x"), Any("a")), When: all(sameShape, constant("a")), Emit: x},
 		{Name: "expand-same", Doc: "Expand(x) to x's shape, or to one that is broadcast to it, = x", Benefit: 2, Root: P("Expand", Any("x"), Any("s")),
-			When: all(told("s"), sameShape), Emit: x},
+			When: all(sameShape, told("s")), Emit: x},
 		{Name: "transpose-same", Doc: "Transpose(x) that moves no axis of more than one element = x", Benefit: 2, Root: P("Transpose", Any("x")), When: all(sameShape, keepsOrder), Emit: x},
 		{Name: "transpose-transpose", Doc: "Transpose(Transpose(x)) = Transpose(x)", Root: P("Transpose", P("Transpose", Any("x")).As("z").Shared()), When: func(m *match) error {
 			if permOf(m.Root) == nil || permOf(m.Node("z")) == nil {
@@ -65,7 +65,7 @@ func viewOfView(outer, inner string) []rewrite.Rule {
 	P, Any := rewrite.P, rewrite.Any
 	rules := []rewrite.Rule{{
 		Name: name + "-back", Doc: outer + "(" + inner + "(x)) of x's shape = x", Benefit: 2,
-		Root: P(outer, P(inner, Any("x")).More().As("z").Shared()).More(), When: all(toldRoot, sameShape), Emit: x,
+		Root: P(outer, P(inner, Any("x")).More().As("z").Shared()).More(), When: all(sameShape, toldRoot), Emit: x,
 	}}
 	one := func(r rewrite.Rule) { rules = append(rules, r) }
 	switch {
@@ -122,10 +122,30 @@ func sameShape(m *match) error {
 	if y == nil {
 		return rewrite.ErrUnlike
 	}
-	if !m.V("x").Type.Shape.Equal(y.Type.Shape) {
-		return errShape
+	a, b := m.V("x").Type.Shape, y.Type.Shape
+	switch {
+	case a.Equal(b):
+		return nil
+	case unequal(a, b):
+		return rewrite.ErrUnlike
 	}
-	return nil
+	return reason("the result, %s, may differ from %s", y.Type, m.V("x").Type)
+}
+
+// unequal reports whether two shapes certainly differ, for some sizes at least of the symbols in them.
+func unequal(a, b graph.Shape) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	if len(a) != len(b) {
+		return true
+	}
+	for i := range a {
+		if !a[i].Equal(b[i]) && !a[i].IsUnknown() && !b[i].IsUnknown() {
+			return true
+		}
+	}
+	return false
 }
 
 // told returns a condition that every element of the captured shape operand is known as a number or an expression, so
@@ -176,7 +196,7 @@ func permOf(n *graph.Node) []int64 {
 func keepsOrder(m *match) error {
 	perm, s := permOf(m.Root), m.V("x").Type.Shape
 	if perm == nil || len(perm) != len(s) {
-		return errUnknown
+		return rewrite.ErrUnlike
 	}
 	last := int64(-1)
 	for _, a := range perm {
@@ -184,7 +204,10 @@ func keepsOrder(m *match) error {
 			continue
 		}
 		if a < last {
-			return reason("it moves axis %d", a)
+			if d := s[a]; !d.IsUnknown() {
+				return rewrite.ErrUnlike
+			}
+			return reason("it moves axis %d, which may have more than one element", a)
 		}
 		last = a
 	}

@@ -114,7 +114,7 @@ func (r *randomNet) shape() graph.Shape {
 }
 
 // Tests of values.
-func anyType(*graph.Value) bool  { return true }
+func anyType(*graph.Value) bool   { return true }
 func isFloat(v *graph.Value) bool { return v.Type.Elem == graph.Float }
 func isInt(v *graph.Value) bool   { return v.Type.Elem == graph.Int64 }
 func isBool(v *graph.Value) bool  { return v.Type.Elem == graph.Bool }

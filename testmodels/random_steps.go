@@ -183,7 +183,7 @@ func (r *randomNet) pad() []*graph.Value {
 }
 
 func (r *randomNet) concat() []*graph.Value {
-	x := r.pick(ranked(anyType, 1, 4))
+	x := r.pick(ranked(func(v *graph.Value) bool { return isNumber(v) || isBool(v) }, 1, 4))
 	if x == nil {
 		return nil
 	}
