@@ -28,7 +28,7 @@ import (
 func activationRules() []Rule {
 	return []Rule{
 		unary("Relu", func(c *Ctx, x, y, g *graph.Value) *graph.Value {
-			return c.Where(c.positive(y), g, c.Like(g, 0))
+			return c.mask(c.positive(y), g)
 		}),
 		unary("LeakyRelu", func(c *Ctx, x, y, g *graph.Value) *graph.Value {
 			alpha := c.Node.Float("alpha", 0.01)
@@ -65,12 +65,14 @@ func activationRules() []Rule {
 		elementwise("Sigmoid", func(c *Ctx, x, y *graph.Value) *graph.Value { return c.Mul(y, c.Sub(c.Like(y, 1), y)) }),
 		unary("HardSigmoid", func(c *Ctx, x, y, g *graph.Value) *graph.Value {
 			inside := c.Binary("And", c.positive(y), c.Binary("Less", y, c.Like(y, 1)))
-			return c.Where(inside, c.MulScalar(g, c.Node.Float("alpha", 0.2)), c.Like(g, 0))
+			return c.mask(inside, c.MulScalar(g, c.Node.Float("alpha", 0.2)))
 		}),
 		elementwise("HardSwish", func(c *Ctx, x, y *graph.Value) *graph.Value {
-			slope := c.AddScalar(c.MulScalar(x, 1.0/3), 0.5)
-			slope = c.Where(c.Binary("LessOrEqual", x, c.Like(x, -3)), c.Like(x, 0), slope)
-			return c.Where(c.Binary("GreaterOrEqual", x, c.Like(x, 3)), c.Like(x, 1), slope)
+			// y = x h with h = hardsigmoid(x): the slope is h, and between the corners also x/6. Clip keeps x finite.
+			h := c.Unary("HardSigmoid", x, graph.FloatAttr("alpha", 1.0/6))
+			between := c.Cast(c.Binary("Less", c.Unary("Abs", x), c.Like(x, 3)), x.Type.Elem)
+			part := c.Op("Clip", []*graph.Value{x, c.Like(x, -3), c.Like(x, 3)})
+			return c.Add(h, c.Mul(c.MulScalar(part, 1.0/6), between))
 		}),
 		elementwise("Softplus", func(c *Ctx, x, y *graph.Value) *graph.Value { return c.Unary("Sigmoid", x) }),
 		unary("Softsign", func(c *Ctx, x, y, g *graph.Value) *graph.Value {
@@ -164,7 +166,7 @@ func clipVJP(c *Ctx) []*graph.Value {
 	zero := c.Like(g, 0)
 	out := make([]*graph.Value, 3)
 	if c.Need(0) {
-		out[0] = c.Where(c.Binary("Equal", x, c.Y(0)), g, zero)
+		out[0] = c.mask(c.Binary("Equal", x, c.Y(0)), g)
 	}
 	if c.Need(1) {
 		binds := c.Binary("Less", x, lo)

@@ -16,6 +16,7 @@ const (
 	maxTaps       = 49      // taps up to which a slice for each is worth it
 	wideOutput    = 784     // output positions from which, with as many channels, a flipped convolution beats a transposed one
 	depthwiseTaps = 25      // as maxTaps, for depthwise convolutions
+	smallOutput   = 64      // output positions up to which a grouped convolution beats a sum for each tap
 )
 
 // inputCt returns the cotangent of the input x of a convolution with the given weights: the transposed convolution of g,
@@ -156,14 +157,14 @@ func (w *window) perm(lead ...int64) []int64 {
 // weightCt returns the cotangent of the weights of a convolution of x whose result has the cotangent g.
 func (w *window) weightCt(c *Ctx, x, g, weights *graph.Value) *graph.Value {
 	taps := w.taps()
+	size, sized := spatialSize(g)
 	switch {
-	case w.depthwise(weights) && w.unitStride() && taps > 0 && taps <= depthwiseTaps:
+	case w.depthwise(weights) && w.unitStride() && taps > 0 && taps <= depthwiseTaps && !(sized && size <= smallOutput):
 		return w.weightCtDepthwise(c, x, g, weights)
 	case w.group == 1 && taps == 1:
 		return w.weightCtColumns(c, x, g, weights, true)
 	case w.group == 1 && taps > 0 && taps <= maxTaps:
 		depth, ok := dim(weights, 1).Int()
-		size, sized := spatialSize(g)
 		switch {
 		case !ok:
 		case depth >= minDepth && (!sized || size >= minPositions):

@@ -12,7 +12,7 @@ func randomRules() []Rule {
 
 // dropoutVJP: in training mode y = mask ? x/(1-ratio) : 0, so x gets mask ? g/(1-ratio) : 0, with the
 // mask that the forward node drew; else g. Where the mode is known only at run time the scale is chosen then; the mask
-// is all true outside training.
+// is all true outside training. A mask is multiplied with where the scale is finite, which runtimes do faster.
 func dropoutVJP(c *Ctx) []*graph.Value {
 	g, ratio, mode := c.Ct(0), c.X(1), c.X(2)
 	if mode == nil {
@@ -22,15 +22,19 @@ func dropoutVJP(c *Ctx) []*graph.Value {
 	if known != nil && known.Len() == 1 && known.I64[0] == 0 {
 		return one(g)
 	}
-	scale := c.Like(g, 2)
+	scale, finite := c.Like(g, 2), ratio == nil
 	if ratio != nil {
 		scale = c.Unary("Reciprocal", c.Sub(c.Like(g, 1), c.Cast(ratio, g.Type.Elem)))
 		if r := c.Info.Const(ratio); r != nil && r.Len() == 1 {
-			scale = c.Like(g, 1/(1-r.Float(0)))
+			scale, finite = c.Like(g, 1/(1-r.Float(0))), r.Float(0) < 1
 		}
 	}
 	if known == nil {
 		scale = c.Where(mode, scale, c.Like(g, 1))
 	}
-	return one(c.Where(c.Want(1), c.Mul(g, scale), c.Like(g, 0)))
+	g = c.Mul(g, scale)
+	if finite {
+		return one(c.Mul(g, c.Cast(c.Want(1), g.Type.Elem)))
+	}
+	return one(c.Where(c.Want(1), g, c.Like(g, 0)))
 }
