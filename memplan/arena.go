@@ -45,8 +45,8 @@ type life struct {
 	owners    []*graph.Value
 }
 
-// NewArena returns an arena for one run of g under the plan. It fails if the plan is not for the values of g, whose types must
-// be known.
+// NewArena returns an arena for one run of g under the plan. It fails if the plan is not for the values of g, as far as their types
+// tell.
 func NewArena(p *Plan, g *graph.Graph) (*Arena, error) {
 	if err := p.fits(g); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (p *Plan) fits(g *graph.Graph) error {
 		t, ok := types[s.Name]
 		if size := byteSize(t); !ok {
 			bad = append(bad, fmt.Errorf("the plan has a place for %q, which no node computes", s.Name))
-		} else if size != s.Bytes {
+		} else if size >= 0 && size != s.Bytes || s.Bytes < 0 || s.Bytes > math.MaxInt64/4-all {
 			bad = append(bad, fmt.Errorf("the plan has %d bytes for %q, which is %s", s.Bytes, s.Name, t))
 		}
 		all += room(s.Bytes)
