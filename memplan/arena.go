@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -24,8 +25,8 @@ const Poison = 0xAA
 type Arena struct {
 	plan   *Plan
 	bytes  []byte
-	slots  map[string]Slot
-	spaces map[string]Space // by first result
+	slots  map[*graph.Value]Slot // with offsets from the beginning of the block
+	spaces map[*graph.Node]Space
 	held   map[*graph.Value]header
 	lives  []life // what lies in the arena, by offset, disjoint
 	Stored int    // values that were put in the arena
@@ -51,49 +52,92 @@ func NewArena(p *Plan, g *graph.Graph) (*Arena, error) {
 	if err := p.fits(g); err != nil {
 		return nil, err
 	}
-	a := &Arena{plan: p, bytes: bytes.Repeat([]byte{Poison}, int(p.Arena)), slots: map[string]Slot{}, spaces: map[string]Space{}, held: map[*graph.Value]header{}}
-	for _, s := range p.Values {
-		a.slots[s.Name] = s
-	}
-	for _, s := range p.Workspace {
-		a.spaces[s.Result] = s
-	}
+	a := &Arena{plan: p, bytes: bytes.Repeat([]byte{Poison}, int(p.Arena)), slots: map[*graph.Value]Slot{}, spaces: map[*graph.Node]Space{}, held: map[*graph.Value]header{}}
+	a.enter(g, 0, p.Values, p.Workspace)
 	return a, nil
 }
 
-// fits reports values that g does not compute or that have other sizes, and an arena that is larger than all of them side by side.
-func (p *Plan) fits(g *graph.Graph) error {
-	types := map[string]graph.Type{}
+// enter notes the places of what g computes, whose plan counts offsets from base.
+func (a *Arena) enter(g *graph.Graph, base int64, values []Slot, spaces []Space) {
+	slots := map[string]Slot{}
+	for _, s := range values {
+		s.At += base
+		slots[s.Name] = s
+	}
+	bySpace := map[string]Space{}
+	for _, s := range spaces {
+		s.At += base
+		bySpace[s.Result] = s
+	}
+	for v := range g.Values() {
+		if s, ok := slots[v.Name]; ok {
+			a.slots[v] = s
+		}
+	}
 	for _, n := range g.Nodes {
-		for _, v := range n.Out {
-			if v != nil {
-				types[v.Name] = v.Type
+		s, ok := bySpace[firstResult(n)]
+		if !ok {
+			continue
+		}
+		a.spaces[n] = s
+		subs := n.Subgraphs()
+		for i, b := range s.Bodies {
+			if i < len(subs) {
+				a.enter(subs[i], s.At, b.Values, b.Workspace)
 			}
 		}
 	}
+}
+
+// fits reports values that g does not compute or that have other sizes, places outside of the arena, and an arena that is
+// larger than all values side by side.
+func (p *Plan) fits(g *graph.Graph) error {
+	all, err := fit(g, p.Values, p.Workspace, p.Arena)
+	if err == nil && (p.Arena < 0 || p.Arena > all) {
+		err = fmt.Errorf("the plan has an arena of %d bytes for %d bytes of values", p.Arena, all)
+	}
+	return err
+}
+
+// fit is fits for a part of a plan that has size bytes. It returns the bytes of all values side by side.
+func fit(g *graph.Graph, values []Slot, spaces []Space, size int64) (all int64, err error) {
+	types := map[string]graph.Type{}
+	for v := range g.Values() {
+		types[v.Name] = v.Type
+	}
 	var bad []error
-	room := func(n int64) int64 { return (n + Align - 1) / Align * Align }
-	var all int64
-	for _, s := range p.Values {
+	room := func(what string, at, n int64) {
+		if at < 0 || n < 0 || at > size || n > size-at || n > math.MaxInt64/4-all {
+			bad = append(bad, fmt.Errorf("the plan puts %s, of %d bytes, at %d, in %d bytes", what, n, at, size))
+			return
+		}
+		all += (n + Align - 1) / Align * Align
+	}
+	for _, s := range values {
 		t, ok := types[s.Name]
-		if size := byteSize(t); !ok {
-			bad = append(bad, fmt.Errorf("the plan has a place for %q, which no node computes", s.Name))
-		} else if size >= 0 && size != s.Bytes || s.Bytes < 0 || s.Bytes > math.MaxInt64/4-all {
+		if n := byteSize(t); !ok {
+			bad = append(bad, fmt.Errorf("the plan has a place for %q, which nothing computes", s.Name))
+		} else if n >= 0 && n != s.Bytes {
 			bad = append(bad, fmt.Errorf("the plan has %d bytes for %q, which is %s", s.Bytes, s.Name, t))
 		}
-		all += room(s.Bytes)
+		room(fmt.Sprintf("value %q", s.Name), s.At, s.Bytes)
 	}
-	for _, s := range p.Workspace {
-		if s.Bytes < 0 || s.Bytes > math.MaxInt64/4-all {
-			bad = append(bad, fmt.Errorf("the plan has a workspace of %d bytes", s.Bytes))
-			continue
+	for _, s := range spaces {
+		room("the workspace of "+strconv.Quote(s.Result), s.At, s.Bytes)
+		for _, n := range g.Nodes {
+			if firstResult(n) != s.Result {
+				continue
+			}
+			for i, b := range n.Subgraphs() {
+				if i < len(s.Bodies) {
+					if _, err := fit(b, s.Bodies[i].Values, s.Bodies[i].Workspace, s.Bytes); err != nil {
+						bad = append(bad, err)
+					}
+				}
+			}
 		}
-		all += room(s.Bytes)
 	}
-	if len(bad) == 0 && (p.Arena < 0 || p.Arena > all) {
-		bad = append(bad, fmt.Errorf("the plan has an arena of %d bytes for %d bytes of values", p.Arena, all))
-	}
-	return errors.Join(bad...)
+	return all, errors.Join(bad...)
 }
 
 // Size returns the size of the block.
@@ -101,7 +145,7 @@ func (a *Arena) Size() int { return len(a.bytes) }
 
 // Begin makes room for the node's workspace.
 func (a *Arena) Begin(n *graph.Node) error {
-	if s, ok := a.spaces[firstResult(n)]; ok {
+	if s, ok := a.spaces[n]; ok {
 		a.take(s.At, s.Bytes)
 		a.poison(s.At, s.At+s.Bytes)
 	}
@@ -110,15 +154,12 @@ func (a *Arena) Begin(n *graph.Node) error {
 
 // Put writes a value to its place.
 func (a *Arena) Put(v *graph.Value, x *op.Array) (bool, error) {
-	s, ok := a.slots[v.Name]
+	s, ok := a.slots[v]
 	if !ok {
-		if !constant(v) && viewed(v) == nil {
+		if v.Def != nil && !constant(v) && viewed(v) == nil {
 			a.Beside++
 		}
 		return false, nil
-	}
-	if s.At < 0 || s.Bytes < 0 || s.At > int64(len(a.bytes)) || s.Bytes > int64(len(a.bytes))-s.At {
-		return false, fmt.Errorf("value %q: the plan puts it outside of the arena", v.Name)
 	}
 	raw, err := encode(x)
 	if err != nil {

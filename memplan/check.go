@@ -18,8 +18,27 @@ import (
 // overlap each other, results over operands that the operator does not allow or the plan does not mention, and values that
 // are neither placed nor excepted. The types of values must be known.
 func Check(g *graph.Graph, p *Plan) error {
-	c := &checker{g: g, p: p, slots: map[string]Slot{}, excepted: map[string]bool{}, pairs: map[[2]string]bool{}, state: map[string]string{}}
+	if p.Schema != PlanSchema {
+		return fmt.Errorf("the plan's schema is %q, want %q", p.Schema, PlanSchema)
+	}
+	return errors.Join(check(g, p, false)...)
+}
+
+// check replays a plan. body says that it is one of a subgraph, whose inputs lie in the arena from the beginning on and may be
+// written over.
+func check(g *graph.Graph, p *Plan, body bool) []error {
+	c := &checker{g: g, p: p, body: body, slots: map[string]Slot{}, excepted: map[string]bool{}, pairs: map[[2]string]bool{}, state: map[string]string{}}
 	c.read()
+	for i, v := range g.Inputs {
+		if body {
+			c.enter(v)
+			for _, w := range g.Inputs[:i] {
+				if s, t := c.slots[v.Name], c.slots[w.Name]; overlaps(s.At, s.Bytes, t.At, t.Bytes) {
+					c.say("inputs %q and %q overlap", w.Name, v.Name)
+				}
+			}
+		}
+	}
 	for i, n := range g.Nodes {
 		c.step(i, n)
 	}
@@ -27,12 +46,45 @@ func Check(g *graph.Graph, p *Plan) error {
 		c.reads(v, "the end")
 	}
 	c.unused()
-	return errors.Join(c.bad...)
+	return c.bad
 }
 
+// enter gives an input of a body its bytes.
+func (c *checker) enter(v *graph.Value) {
+	s, ok := c.slots[v.Name]
+	if !ok {
+		if !c.excepted[v.Name] {
+			c.say("the plan has no place for input %q", v.Name)
+		}
+		return
+	}
+	c.seen++
+	if size := byteSize(v.Type); size != s.Bytes {
+		c.say("input %q is %s, which takes %d bytes, the plan says %d", v.Name, v.Type, size, s.Bytes)
+	}
+	c.take(s.At, s.Bytes, v)
+}
+
+// inner checks the plans of a node's subgraphs.
+func (c *checker) inner(where string, n *graph.Node, w Space) {
+	subs := n.Subgraphs()
+	if len(w.Bodies) != len(subs) {
+		c.say("%s has %d subgraphs, its workspace plans for %d", where, len(subs), len(w.Bodies))
+		return
+	}
+	for i, b := range w.Bodies {
+		p := &Plan{Schema: PlanSchema, Arena: w.Bytes, Align: c.p.Align, Steps: b.Steps, Values: b.Values, Workspace: b.Workspace, InPlace: b.InPlace, Outside: b.Outside}
+		for _, err := range check(subs[i], p, true) {
+			c.say("%s, subgraph %q: %w", where, subs[i].Name, err)
+		}
+	}
+}
+
+// checker replays the plan of one graph.
 type checker struct {
 	g        *graph.Graph
 	p        *Plan
+	body     bool // the graph is a subgraph
 	slots    map[string]Slot
 	spaces   map[int]Space
 	excepted map[string]bool
@@ -55,9 +107,6 @@ func (c *checker) say(format string, args ...any) { c.bad = append(c.bad, fmt.Er
 // read looks the plan over and indexes it.
 func (c *checker) read() {
 	p := c.p
-	if p.Schema != PlanSchema {
-		c.say("the plan's schema is %q, want %q", p.Schema, PlanSchema)
-	}
 	if p.Steps != len(c.g.Nodes) {
 		c.say("the plan has %d steps, the graph %d nodes", p.Steps, len(c.g.Nodes))
 	}
@@ -111,6 +160,7 @@ func (c *checker) step(i int, n *graph.Node) {
 		if len(n.Subgraphs()) == 0 {
 			c.say("%s has a workspace but no subgraph", where)
 		}
+		c.inner(where, n, w)
 		for _, v := range reads {
 			if v == nil {
 				continue
@@ -148,12 +198,14 @@ func (c *checker) step(i int, n *graph.Node) {
 	}
 }
 
-// holder reports whether v is something that a node of the graph computes.
-func (c *checker) holder(v *graph.Value) bool { return v.Graph == c.g && v.Def != nil }
+// holder reports whether v is something that the arena has to hold: what a node of the graph computes or, in a subgraph, an input.
+func (c *checker) holder(v *graph.Value) bool {
+	return v.Graph == c.g && (v.Def != nil || c.body && v.Init == nil)
+}
 
 // reads checks that v's bytes are v's.
 func (c *checker) reads(v *graph.Value, where string) {
-	if v.Graph != c.g || v.Def == nil {
+	if !c.holder(v) {
 		if c.lost[v.Name] && v.Graph == c.g {
 			c.say("%s reads input %q, which was written over", where, v.Name)
 		}
@@ -187,10 +239,13 @@ func (c *checker) reads(v *graph.Value, where string) {
 // elsewhere returns the input or constant that v is, or is a view of and not placed; nil for what must lie in the arena.
 func (c *checker) elsewhere(v *graph.Value) *graph.Value {
 	for {
-		if v.Def == nil || v.Graph != c.g || len(v.Def.In) == 0 && op.KindOf(v.Def) == op.KindConstant {
+		if !c.holder(v) || v.Def != nil && len(v.Def.In) == 0 && op.KindOf(v.Def) == op.KindConstant {
 			return v
 		}
 		if _, placed := c.slots[v.Name]; placed || c.excepted[v.Name] || c.state[v.Name] != "" {
+			return nil
+		}
+		if v.Def == nil {
 			return nil
 		}
 		if d := op.Of(v.Def); v.Index != 0 || !d.Has(op.View) || v.Def.Operand(0) == nil {
@@ -213,7 +268,7 @@ func (c *checker) result(where string, i int, n *graph.Node, y *graph.Value) {
 		case c.excepted[y.Name]:
 		case base == nil:
 			c.say("%s: the plan has no place for its result %q", where, y.Name)
-		case base != y && y.IsOutput():
+		case base != y && y.IsOutput() && !c.body: // a subgraph's outputs are copied
 			c.say("%s: output %q would be the caller's %q", where, y.Name, base.Name)
 		}
 		return

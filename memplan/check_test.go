@@ -1,6 +1,7 @@
 package memplan_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -186,6 +187,92 @@ func raw(a *op.Array) []byte {
 	return b
 }
 
+// TestRunSubgraphs runs models whose subgraphs compute in the workspaces of their nodes.
+func TestRunSubgraphs(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		inside     int // values that lie in the arena, all subgraphs included
+	}{
+		{"a branch", `g (float[4,4] x) => (float[4,4] y) { c = Constant<value: tensor = bool {1}>() a = Relu(x)
+			y = If(c)<then_branch: graph = t () => (p) { h = MatMul(a, x) k = Tanh(h) l = MatMul(k, h) p = Neg(l) }, else_branch: graph = u () => (q) { q = Neg(a) }> }`, 7},
+		{"a loop with a carried value and a stack", `g (float[4,4] x) => (float[4,4] y, float[5,4,4] all) { n = Constant<value: tensor = int64 {5}>() c = Constant<value: tensor = bool {1}>() a = Tanh(x)
+			y, all = Loop(n, c, a)<body: graph = b (int64 i, bool k, float[4,4] s) => (k2, s2, e) { k2 = Identity(k) m = MatMul(s, x) r = Tanh(m) s2 = Add(r, s) e = Mul(s2, r) }> }`, 11},
+		{"a branch in a loop", `g (float[4,4] x) => (float[4,4] y) { n = Constant<value: tensor = int64 {4}>() c = Constant<value: tensor = bool {1}>() z = Constant<value: tensor = int64 {2}>()
+			y = Loop(n, c, x)<body: graph = b (int64 i, bool k, float[4,4] s) => (k2, s2) { k2 = Identity(k) less = Less(i, z) m = MatMul(s, x)
+				s2 = If(less)<then_branch: graph = t () => (p) { h = MatMul(m, s) p = Tanh(h) }, else_branch: graph = u () => (q) { g1 = Sigmoid(m) q = Add(g1, s) }> }> }`, 12},
+		{"a scan", `g (float[4] x, float[6,4] rows) => (float[4] y, float[6,4] all) {
+			y, all = Scan<num_scan_inputs=1, body: graph = b (float[4] s, float[4] r) => (s2, o) { a = Mul(s, r) s2 = Tanh(a) o = Add(s2, r) }>(x, rows) }`, 7},
+		{"a condition that is passed through", `g (float[4,4] x) => (float[4,4] y) { n = Constant<value: tensor = int64 {3}>() c = Constant<value: tensor = bool {1}>()
+			y = Loop(n, c, x)<body: graph = b (int64 i, bool k, float[4,4] s) => (k, s2) { s2 = Tanh(s) }> }`, 5},
+	} {
+		m := parse(t, c.text)
+		p := planned(t, m)
+		if err := memplan.Check(m.Graph, p); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		in := make([]*op.Array, len(m.Graph.Inputs))
+		for i, v := range m.Graph.Inputs {
+			dims, _ := v.Type.Shape.Ints()
+			shape := []int{}
+			for _, d := range dims {
+				shape = append(shape, int(d))
+			}
+			in[i] = op.NewArray(graph.Float, shape, false)
+			for j := range in[i].F32 {
+				in[i].F32[j] = float32(j)/9 - 0.7
+			}
+		}
+		run := func(mem interp.Memory) []*op.Array {
+			machine, err := interp.New(m, interp.Options{Memory: mem})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := machine.Run(in)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			return out
+		}
+		arena, err := memplan.NewArena(p, m.Graph)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := run(nil), run(arena)
+		for i := range want {
+			if !bytes.Equal(raw(want[i]), raw(got[i])) {
+				t.Errorf("%s: output %d is %v, want %v", c.name, i, got[i], want[i])
+			}
+		}
+		if arena.Beside != 0 || placesIn(p.Values, p.Workspace) != c.inside {
+			t.Errorf("%s: %d values have places, want %d; %d computed beside", c.name, placesIn(p.Values, p.Workspace), c.inside, arena.Beside)
+		}
+		// Two values of a subgraph in one place, of which one is wanted later: both the checker and the run mind.
+		breakBody(p.Workspace)
+		if err := memplan.Check(m.Graph, p); err == nil {
+			t.Errorf("%s: nobody minds a broken plan of a subgraph", c.name)
+		}
+	}
+}
+
+// placesIn counts the values that have a place.
+func placesIn(values []memplan.Slot, spaces []memplan.Space) int {
+	n := len(values)
+	for _, s := range spaces {
+		for _, b := range s.Bodies {
+			n += placesIn(b.Values, b.Workspace)
+		}
+	}
+	return n
+}
+
+// breakBody puts everything in the first subgraph at one place.
+func breakBody(spaces []memplan.Space) {
+	for i := range spaces[0].Bodies[0].Values {
+		spaces[0].Bodies[0].Values[i].At = 0
+	}
+}
+
 // TestRunWrongPlan checks that an execution finds out by itself that bytes were given away too early.
 func TestRunWrongPlan(t *testing.T) {
 	m := parse(t, `g (float[4,4] x) => (float[4,4] y) { a = MatMul(x, x) b = MatMul(a, x) c = MatMul(b, a) y = Add(c, b) }`)
@@ -221,10 +308,10 @@ func TestArenaRefuses(t *testing.T) {
 		want   string
 	}{
 		{func(p *memplan.Plan) { p.Arena = 1 << 60 }, "an arena of 1152921504606846976 bytes for 128 bytes of values"},
-		{func(p *memplan.Plan) { p.Arena = -1 }, "an arena of -1 bytes"},
+		{func(p *memplan.Plan) { p.Arena = -1 }, "in -1 bytes"},
 		{func(p *memplan.Plan) { p.Values[0].Bytes = 1 << 60 }, `1152921504606846976 bytes for "a", which is float[4,4]`},
-		{func(p *memplan.Plan) { p.Values[0].Name = "ghost" }, `a place for "ghost", which no node computes`},
-		{func(p *memplan.Plan) { p.Workspace = []memplan.Space{{Bytes: 1 << 62}} }, "a workspace of"},
+		{func(p *memplan.Plan) { p.Values[0].Name = "ghost" }, `a place for "ghost", which nothing computes`},
+		{func(p *memplan.Plan) { p.Workspace = []memplan.Space{{Bytes: 1 << 62}} }, "the workspace of"},
 	} {
 		p := planned(t, m)
 		c.mutate(p)

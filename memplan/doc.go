@@ -19,7 +19,7 @@
 //
 // # Subgraphs and scratch memory
 //
-// A node with subgraphs needs, beside its operands and results, the most that one of its bodies has alive at one time; that
-// is its workspace. Kernels of other operators are taken to need none: what a runtime's kernels need beside, such as
+// A node with subgraphs has, beside its operands and results, a workspace, in which each of its bodies is planned on its own, with its
+// inputs. Only one of them runs at a time. Kernels of other operators are taken to need none: what a runtime's kernels need beside, such as
 // packed operands of a convolution, is the runtime's own matter.
 package memplan

@@ -90,6 +90,8 @@ type Live struct {
 	Use     []int64 // bytes alive at each step, workspace included
 	Peak    int64   // the most of Use; no arena for this order is smaller
 	At      int     // the first step that needs it
+
+	bodies map[*graph.Node][]*Placed // plans of subgraphs
 }
 
 // Analyze returns what the main graph g, or a graph like one, needs if its nodes run in the given order; nil means the order that
@@ -135,10 +137,18 @@ func (n *net) sequence(order []*graph.Node) ([]int32, error) {
 
 // live puts the result of a simulation in terms of values.
 func (n *net) live(g *graph.Graph, order []int32, r *run) *Live {
-	l := &Live{Graph: g, Of: map[*graph.Value]*Buffer{}, Outside: n.outside, Uncount: n.left, Use: r.live, Peak: r.peak, At: r.at}
+	l := &Live{Graph: g, Of: map[*graph.Value]*Buffer{}, Outside: n.outside, Uncount: n.left, Use: r.live, Peak: r.peak, At: r.at, bodies: map[*graph.Node][]*Placed{}}
 	bufs := make([]*Buffer, len(n.stores))
+	for _, id := range n.inputs {
+		s := &n.stores[id]
+		bufs[id] = &Buffer{Values: slices.Clone(s.values), Size: s.size, Bytes: s.bytes, Last: int(r.last[id]), Category: Inputs, Output: s.output}
+		l.Buffers = append(l.Buffers, bufs[id])
+	}
 	for step, k := range order {
 		l.Order = append(l.Order, n.nodes[k])
+		if len(n.bodies) > 0 && n.bodies[k] != nil {
+			l.bodies[n.nodes[k]] = n.bodies[k]
+		}
 		for _, id := range n.defs[k] {
 			s := &n.stores[id]
 			from := r.took[id]
@@ -176,7 +186,7 @@ func (n *net) live(g *graph.Graph, order []int32, r *run) *Live {
 
 // sortValues puts the values of each buffer in order of definition.
 func (n *net) sortValues(l *Live, order []int32) {
-	step := make(map[*graph.Node]int, len(order))
+	step := make(map[*graph.Node]int, len(order)) // 0 for inputs of bodies too
 	for i, k := range l.Order {
 		step[k] = i
 	}

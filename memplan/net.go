@@ -17,6 +17,7 @@ type net struct {
 	defs    [][]int32              // storages that a node makes
 	over    [][]overwrite          // what a node's results may be written over
 	space   []int64                // workspace of a node
+	bodies  [][]*Placed            // plans of its subgraphs, which share the workspace
 	before  [][]int32              // nodes whose results a node reads
 	after   [][]int32              // the other way round
 	outside []Outside
@@ -275,8 +276,9 @@ func (n *net) readsTwice(k *graph.Node, id int32) bool {
 	return false
 }
 
-// workspaces counts what the bodies of nodes need.
+// workspaces plans the bodies of nodes, each in its own order. Only one of them runs at a time.
 func (n *net) workspaces(opt Options, s *sizer) error {
+	n.bodies = make([][]*Placed, len(n.nodes))
 	for i, k := range n.nodes {
 		for _, b := range k.Subgraphs() {
 			in, err := newNet(b, opt, true)
@@ -288,8 +290,14 @@ func (n *net) workspaces(opt Options, s *sizer) error {
 			if err != nil {
 				return fmt.Errorf("node %s: %w", k.Label(), err)
 			}
+			order := in.given()
+			p, err := Place(in.live(b, order, in.simulate(order)), quickEffort)
+			if err != nil {
+				return fmt.Errorf("node %s: %w", k.Label(), err)
+			}
 			n.left += len(in.outside) + in.left
-			n.space[i] = max(n.space[i], in.simulate(in.given()).peak)
+			n.bodies[i] = append(n.bodies[i], p)
+			n.space[i] = max(n.space[i], p.Arena)
 		}
 	}
 	return nil

@@ -135,12 +135,24 @@ type Slot struct {
 	Last  int    `json:"last"`
 }
 
-// Space is the workspace of the node that runs at a step.
+// Space is the workspace of the node that runs at a step, with what lies in it while one of the node's subgraphs runs.
 type Space struct {
 	Step   int    `json:"step"`
 	Result string `json:"result"` // the node's first result
 	At     int64  `json:"offset"`
 	Bytes  int64  `json:"bytes"`
+	Bodies []Body `json:"bodies"` // one for each subgraph, in the order of the attributes
+}
+
+// Body is the plan of a subgraph: for its inputs, from the beginning on, and what its nodes compute. Offsets count from the
+// beginning of the workspace, steps from the beginning of the subgraph.
+type Body struct {
+	Graph     string      `json:"graph"`
+	Steps     int         `json:"steps"`
+	Values    []Slot      `json:"values"`
+	Workspace []Space     `json:"workspace"`
+	InPlace   [][2]string `json:"in_place"`
+	Outside   []Reason    `json:"outside"`
 }
 
 // Reason is a value outside of the arena, and why it is.
@@ -157,34 +169,49 @@ func (p *Placed) Plan(dims map[string]int64) *Plan {
 	if dims == nil {
 		dims = map[string]int64{}
 	}
-	out := &Plan{Schema: PlanSchema, Dims: dims, Arena: p.Arena, Bound: p.Bound, Align: Align, Steps: len(p.Order),
-		Values: []Slot{}, Workspace: []Space{}, InPlace: [][2]string{}, State: [][2]string{}, Outside: []Reason{}}
-	last := lastReads(p.Graph, p.Order)
-	for i, n := range p.Order {
-		for _, v := range n.Out {
-			if v == nil {
-				continue
-			}
-			if b := p.Of[v]; b != nil {
-				out.Values = append(out.Values, Slot{Name: v.Name, At: p.Offset[b], Bytes: b.Bytes, First: i, Last: max(i, last[v])})
-			}
-		}
-	}
-	for _, b := range p.Buffers {
-		if b.Node != nil {
-			out.Workspace = append(out.Workspace, Space{b.First, firstResult(b.Node), p.Offset[b], b.Bytes})
-		}
-	}
-	for _, x := range p.InPlace {
-		out.InPlace = append(out.InPlace, [2]string{x.From.Name, x.To.Name})
-	}
+	t := p.table()
+	out := &Plan{Schema: PlanSchema, Dims: dims, Arena: p.Arena, Bound: p.Bound, Align: Align, Steps: t.Steps,
+		Values: t.Values, Workspace: t.Workspace, InPlace: t.InPlace, State: [][2]string{}, Outside: t.Outside}
 	for _, x := range p.State {
 		out.State = append(out.State, [2]string{x.From.Name, x.To.Name})
 	}
-	for _, x := range p.Outside {
-		out.Outside = append(out.Outside, Reason{x.Value.Name, x.Why})
-	}
 	return out
+}
+
+// table returns the parts that plans of models and of subgraphs have in common.
+func (p *Placed) table() Body {
+	t := Body{Graph: p.Graph.Name, Steps: len(p.Order), Values: []Slot{}, Workspace: []Space{}, InPlace: [][2]string{}, Outside: []Reason{}}
+	last := lastReads(p.Graph, p.Order)
+	add := func(v *graph.Value, first int) {
+		if b := p.Of[v]; v != nil && b != nil {
+			t.Values = append(t.Values, Slot{Name: v.Name, At: p.Offset[b], Bytes: b.Bytes, First: first, Last: max(first, last[v])})
+		}
+	}
+	for _, v := range p.Graph.Inputs {
+		add(v, 0)
+	}
+	for i, n := range p.Order {
+		for _, v := range n.Out {
+			add(v, i)
+		}
+	}
+	for _, b := range p.Buffers {
+		if b.Node == nil {
+			continue
+		}
+		s := Space{b.First, firstResult(b.Node), p.Offset[b], b.Bytes, nil}
+		for _, body := range p.bodies[b.Node] {
+			s.Bodies = append(s.Bodies, body.table())
+		}
+		t.Workspace = append(t.Workspace, s)
+	}
+	for _, x := range p.InPlace {
+		t.InPlace = append(t.InPlace, [2]string{x.From.Name, x.To.Name})
+	}
+	for _, x := range p.Outside {
+		t.Outside = append(t.Outside, Reason{x.Value.Name, x.Why})
+	}
+	return t
 }
 
 // firstResult returns the name of a node's first result.

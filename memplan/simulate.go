@@ -40,7 +40,7 @@ func (n *net) replay(order []int32, tight *run) *run {
 			last = max(last, pos[k])
 		}
 		if s.output {
-			last = int32(len(order) - 1)
+			last = int32(max(len(order)-1, 0))
 		}
 		r.last[id] = last
 		if len(order) > 0 && !s.output {

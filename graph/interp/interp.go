@@ -22,11 +22,11 @@ type Options struct {
 	Watch func(v *graph.Value, a *op.Array)
 	// Count, if set, is called with each node before it is evaluated, as often as it is, in subgraphs too.
 	Count func(n *graph.Node)
-	// Memory, if set, holds values of the main graph in place of the machine.
+	// Memory, if set, holds values in place of the machine.
 	Memory Memory
 }
 
-// Memory is where the results of the main graph's nodes are kept from the node that computes them to the last one that
+// Memory is where values are kept, the results of nodes and the inputs of subgraphs, from when they are computed to the last node that
 // reads them.
 type Memory interface {
 	// Begin is called before a node runs.
@@ -136,8 +136,12 @@ func (m *Machine) graph(g *graph.Graph, env map[*graph.Value]*op.Array) ([]*op.A
 	}
 	main := g == m.model.Graph
 	memory := m.opt.Memory
-	if !main {
-		memory = nil
+	if memory != nil && !main {
+		for _, v := range g.Inputs {
+			if err := m.put(v, env); err != nil {
+				return nil, err
+			}
+		}
 	}
 	drop := func(v *graph.Value) {
 		if a, ok := env[v]; ok && a == nil {
@@ -165,12 +169,8 @@ func (m *Machine) graph(g *graph.Graph, env map[*graph.Value]*op.Array) ([]*op.A
 				m.opt.Watch(v, env[v])
 			}
 			if memory != nil {
-				held, err := memory.Put(v, env[v])
-				if err != nil {
+				if err := m.put(v, env); err != nil {
 					return nil, fmt.Errorf("node %s: %w", n.Label(), err)
-				}
-				if held {
-					env[v] = nil // the memory has it
 				}
 			}
 		}
@@ -196,7 +196,26 @@ func (m *Machine) graph(g *graph.Graph, env map[*graph.Value]*op.Array) ([]*op.A
 		}
 		out[i] = a
 	}
+	if memory != nil && !main { // the results are the node's from here on
+		for _, v := range g.Outputs {
+			if own(v) {
+				drop(v)
+			}
+		}
+	}
 	return out, nil
+}
+
+// put offers a value to the memory.
+func (m *Machine) put(v *graph.Value, env map[*graph.Value]*op.Array) error {
+	if env[v] == nil {
+		return nil // an omitted input of a subgraph
+	}
+	held, err := m.opt.Memory.Put(v, env[v])
+	if err == nil && held {
+		env[v] = nil // the memory has it
+	}
+	return err
 }
 
 // reads returns operands and captured values.
