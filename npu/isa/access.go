@@ -1,9 +1,6 @@
 package isa
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Access is a set of elements that an instruction reads or writes: a box of strided dimensions in one memory. Addresses,
 // strides and Size are bytes.
@@ -13,10 +10,18 @@ type Access struct {
 	Write bool
 	Addr  int64
 	Size  int64
-	dims  []dim
+	// The first nd of dims are in use. An array, as programs have millions of accesses.
+	dims [maxDims]dim
+	nd   int
 	// Table marks a row table whose rows the data decides: the box covers all rows.
 	Table bool
 }
+
+// maxDims is the largest number of dimensions of an access: those of a matmul's operand and the bytes of an element.
+const maxDims = 7
+
+// box returns the dimensions.
+func (a *Access) box() []dim { return a.dims[:a.nd] }
 
 // dim is n steps of stride bytes.
 type dim struct {
@@ -30,7 +35,8 @@ type dim struct {
 // of contiguous bytes.
 func newAccess(name string, space Space, addr int64, size int, n []int32, strides []int64, write bool) Access {
 	a := Access{Name: name, Space: space, Write: write, Addr: addr, Size: int64(size)}
-	dims := make([]dim, 0, len(n)+1)
+	var sorted [maxDims - 1]dim
+	k := 0
 	for i, c := range n {
 		s := strides[i]
 		if c <= 1 || s == 0 {
@@ -40,20 +46,25 @@ func newAccess(name string, space Space, addr int64, size int, n []int32, stride
 			a.Addr += s * int64(c-1)
 			s = -s
 		}
-		dims = append(dims, dim{int64(c), s})
+		at := k
+		for ; at > 0 && sorted[at-1].stride > s; at-- {
+			sorted[at] = sorted[at-1]
+		}
+		sorted[at] = dim{int64(c), s}
+		k++
 	}
-	slices.SortFunc(dims, func(x, y dim) int { return cmp.Compare(x.stride, y.stride) })
-	a.dims = append(make([]dim, 0, len(dims)+1), dim{int64(size), 1})
+	a.dims[0], a.nd = dim{int64(size), 1}, 1
 next:
-	for _, d := range dims {
-		for i := range a.dims {
+	for _, d := range sorted[:k] {
+		for i := range a.box() {
 			e := &a.dims[i]
 			if d.stride%e.stride == 0 && d.stride/e.stride <= e.n {
 				e.n += (d.n - 1) * (d.stride / e.stride)
 				continue next
 			}
 		}
-		a.dims = append(a.dims, d)
+		a.dims[a.nd] = d
+		a.nd++
 	}
 	return a
 }
@@ -61,7 +72,7 @@ next:
 // End returns the address behind the last byte.
 func (a *Access) End() int64 {
 	end := a.Addr + 1
-	for _, d := range a.dims {
+	for _, d := range a.box() {
 		end += (d.n - 1) * d.stride
 	}
 	return end
@@ -70,7 +81,7 @@ func (a *Access) End() int64 {
 // Bytes returns the number of bytes of the set.
 func (a *Access) Bytes() int64 {
 	n := int64(1)
-	for _, d := range a.dims {
+	for _, d := range a.box() {
 		n *= d.n
 	}
 	return n
@@ -80,7 +91,7 @@ func (a *Access) Bytes() int64 {
 func (a *Access) Run() (bytes, count int64) { return a.dims[0].n, a.Bytes() / a.dims[0].n }
 
 // Runs calls f for each contiguous run of bytes until f returns false.
-func (a *Access) Runs(f func(lo, hi int64) bool) bool { return runs(a.Addr, a.dims, f) }
+func (a *Access) Runs(f func(lo, hi int64) bool) bool { return runs(a.Addr, a.box(), f) }
 
 func runs(at int64, dims []dim, f func(lo, hi int64) bool) bool {
 	last := len(dims) - 1
@@ -141,7 +152,7 @@ func (a *Access) Overlaps(b *Access) bool {
 	if na > maxRuns {
 		return true
 	}
-	return !a.Runs(func(lo, hi int64) bool { return !hits(b.Addr, b.dims, lo&^3, (hi+3)&^3) })
+	return !a.Runs(func(lo, hi int64) bool { return !hits(b.Addr, b.box(), lo&^3, (hi+3)&^3) })
 }
 
 // Covers reports whether a surely holds all of b: it is contiguous around b, or the same set.
@@ -149,13 +160,13 @@ func (a *Access) Covers(b *Access) bool {
 	if a.Space != b.Space {
 		return false
 	}
-	if len(a.dims) == 1 {
+	if a.nd == 1 {
 		return a.Addr <= b.Addr && a.End() >= b.End()
 	}
-	return a.Addr == b.Addr && slices.Equal(a.dims, b.dims)
+	return a.Addr == b.Addr && slices.Equal(a.box(), b.box())
 }
 
 // Same reports whether two sets are the same.
 func (a *Access) Same(b *Access) bool {
-	return a.Space == b.Space && a.Addr == b.Addr && slices.Equal(a.dims, b.dims)
+	return a.Space == b.Space && a.Addr == b.Addr && slices.Equal(a.box(), b.box())
 }

@@ -43,7 +43,7 @@ func (in *Instr) Check(m *machine.Machine, q Queue, dramBytes int64) error {
 		if a.Addr < 0 || a.End() > limit || a.End() < a.Addr {
 			return fmt.Errorf("%s: operand %s is at [0x%x, 0x%x) of the %s, which has 0x%x bytes", d.Name, a.Name, a.Addr, a.End(), a.Space, limit)
 		}
-		for _, e := range a.dims {
+		for _, e := range a.box() {
 			if e.stride > 1 && e.stride%a.Size != 0 || a.Addr%a.Size != 0 {
 				return fmt.Errorf("%s: operand %s at 0x%x of the %s is not aligned to its %d bytes", d.Name, a.Name, a.Addr, a.Space, a.Size)
 			}
