@@ -9,8 +9,15 @@ import (
 	"gradtool/npu/machine"
 )
 
-// page is the unit, in bytes, by which accesses are looked up: a shift for each memory.
-var pageShift = [...]uint{isa.DRAM: 16, isa.Scratch: 11, isa.Accum: 11}
+// shifts are, for each memory, the sizes in bits of the pages by which accesses are looked up.
+var shifts = [...]uint{isa.DRAM: 12, isa.Scratch: 8, isa.Accum: 8}
+
+// users are the queues whose instructions touch a memory.
+var users = [...][]isa.Queue{
+	isa.DRAM:    {isa.Load, isa.Store},
+	isa.Scratch: {isa.Load, isa.Store, isa.Matrix, isa.Vector},
+	isa.Accum:   {isa.Load, isa.Store, isa.Matrix, isa.Vector},
+}
 
 // clock counts completed instructions of each queue.
 type clock [isa.NumQueues]int32
@@ -20,18 +27,16 @@ type record struct {
 	acc   isa.Access
 	queue isa.Queue
 	seq   int32 // number of the instruction in its queue, from 1
-}
-
-type pageKey struct {
-	space isa.Space
-	page  int64
+	seen  int   // number of the last look-up that compared it
 }
 
 // inserter is the state of Insert.
 type inserter struct {
 	clocks [isa.NumQueues]clock   // what each queue knows to be complete
 	after  [isa.NumQueues][]clock // by queue and instruction: what is known once it is complete
-	pages  map[pageKey][]*record
+	pages  [3][][]*record         // by memory and page
+	known  [3]clock               // by memory: what all other queues that use it know of each queue
+	looks  int
 	waits  [isa.NumQueues][]need // in order of the waiting instruction
 	signal [isa.NumQueues]map[int32]bool
 }
@@ -49,7 +54,10 @@ type need struct {
 // must hold no signals or waits; each instruction is checked against the machine.
 func Insert(m *machine.Machine, dramBytes int64, list []isa.Instr) ([isa.NumQueues][]isa.Instr, error) {
 	var out [isa.NumQueues][]isa.Instr
-	x := &inserter{pages: map[pageKey][]*record{}}
+	x := &inserter{}
+	for space, bytes := range [...]int64{isa.DRAM: dramBytes, isa.Scratch: int64(m.Scratchpad.Bytes), isa.Accum: int64(m.Accumulator.Bytes)} {
+		x.pages[space] = make([][]*record, bytes>>shifts[space]+1)
+	}
 	for q := range x.signal {
 		x.signal[q] = map[int32]bool{}
 	}
@@ -100,6 +108,7 @@ func (x *inserter) add(q isa.Queue, node int32, effects []isa.Access) {
 	}
 	x.clocks[q][q] = seq
 	x.after[q] = append(x.after[q], x.clocks[q])
+	x.learn()
 	for i := range effects {
 		if e := &effects[i]; e.Write {
 			x.record(q, seq, e)
@@ -118,62 +127,96 @@ func (c *clock) join(o *clock) {
 	}
 }
 
+// learn works out which instructions no queue can have to wait for.
+func (x *inserter) learn() {
+	for space, queues := range users {
+		for _, p := range queues {
+			least := int32(1<<31 - 1)
+			for _, q := range queues {
+				if q != p {
+					least = min(least, x.clocks[q][p])
+				}
+			}
+			x.known[space][p] = least
+		}
+	}
+}
+
+// maxRuns is the number of runs up to which only their pages are looked at, and not all between the first and the last.
+const maxRuns = 4096
+
+// eachPage calls f for each page that an access touches, once or, for pages with several runs, a few times; whole says that
+// one run covers the page.
+func eachPage(e *isa.Access, f func(page int64, whole bool)) {
+	shift := shifts[e.Space]
+	if _, n := e.Run(); n > maxRuns {
+		for page := e.Addr >> shift; page <= (e.End()-1)>>shift; page++ {
+			f(page, false)
+		}
+		return
+	}
+	last := int64(-1)
+	e.Runs(func(lo, hi int64) bool {
+		for page := lo >> shift; page <= (hi-1)>>shift; page++ {
+			whole := lo <= page<<shift && hi >= (page+1)<<shift
+			if page != last || whole {
+				f(page, whole)
+			}
+			last = page
+		}
+		return true
+	})
+}
+
 // find raises want to the last instruction of each other queue that conflicts with an access.
 func (x *inserter) find(q isa.Queue, e *isa.Access, want *clock) {
-	shift := pageShift[e.Space]
-	last := (e.End() - 1) >> shift
-	for page := e.Addr >> shift; page <= last; page++ {
-		key := pageKey{e.Space, page}
-		recs := x.pages[key]
+	x.looks++
+	pages := x.pages[e.Space]
+	known := &x.known[e.Space]
+	eachPage(e, func(page int64, whole bool) {
+		recs := pages[page]
 		kept := recs[:0]
 		for _, r := range recs {
-			if x.forgotten(r) {
+			if r.seq <= known[r.queue] {
 				continue
 			}
 			kept = append(kept, r)
-			if r.queue == q || r.seq <= max(want[r.queue], x.clocks[q][r.queue]) || !e.Write && !r.acc.Write {
+			if r.seen == x.looks || r.queue == q || r.seq <= max(want[r.queue], x.clocks[q][r.queue]) || !e.Write && !r.acc.Write {
 				continue
 			}
+			r.seen = x.looks
 			if r.acc.Overlaps(e) {
 				want[r.queue] = r.seq
 			}
 		}
 		if len(kept) < len(recs) {
 			clear(recs[len(kept):])
-			x.pages[key] = kept
+			pages[page] = kept
 		}
-	}
+	})
 }
 
-// forgotten reports whether every other queue knows that the instruction of a record is complete.
-func (x *inserter) forgotten(r *record) bool {
-	for p := range x.clocks {
-		if isa.Queue(p) != r.queue && x.clocks[p][r.queue] < r.seq {
-			return false
-		}
-	}
-	return true
-}
-
-// record notes an access and drops those that it makes irrelevant: a write, being ordered after all accesses that it covers,
-// stands for them; a read stands for earlier reads of the same queue that it covers.
+// record notes an access and drops, page by page, those that it makes irrelevant: a write, being ordered after all accesses that
+// it covers, stands for them; a read stands for earlier reads of the same queue that it covers.
 func (x *inserter) record(q isa.Queue, seq int32, e *isa.Access) {
 	r := &record{acc: *e, queue: q, seq: seq}
-	shift := pageShift[e.Space]
-	last := (e.End() - 1) >> shift
-	for page := e.Addr >> shift; page <= last; page++ {
-		key := pageKey{e.Space, page}
-		recs := x.pages[key]
+	pages := x.pages[e.Space]
+	eachPage(e, func(page int64, whole bool) {
+		recs := pages[page]
 		kept := recs[:0]
 		for _, o := range recs {
-			if (e.Write && (o.seq != seq || o.queue != q) || o.queue == q && !o.acc.Write && !e.Write) && e.Covers(&o.acc) {
+			if o == r {
+				continue // noted by an earlier run
+			}
+			stands := e.Write && (o.seq != seq || o.queue != q) || o.queue == q && !o.acc.Write && !e.Write
+			if stands && (whole || e.Covers(&o.acc)) {
 				continue
 			}
 			kept = append(kept, o)
 		}
 		clear(recs[len(kept):])
-		x.pages[key] = append(kept, r)
-	}
+		pages[page] = append(kept, r)
+	})
 }
 
 // streams puts the signals and waits into the queues.
