@@ -153,7 +153,7 @@ func (a *annealer) again() bool {
 		break
 	}
 	slot := a.slotBefore(reader)
-	if slot < 0 || slot <= from {
+	if slot < 0 || slot <= from || a.g.once(v) {
 		return false
 	}
 	return a.compute(v, slot, 8)
@@ -168,7 +168,7 @@ func (a *annealer) compute(v, slot int32, depth int) bool {
 	for _, p := range a.g.Parents[v] {
 		k := a.before(p, slot)
 		// The insertion has made p live until slot; was it before?
-		if depth == 0 || a.lastRead(p, a.when[p][k], slot) > a.when[p][k] && a.others(p, k, slot) || slot-a.when[p][k] < 2 || a.coin() {
+		if depth == 0 || a.g.once(p) || a.lastRead(p, a.when[p][k], slot) > a.when[p][k] && a.others(p, k, slot) || slot-a.when[p][k] < 2 || a.coin() {
 			continue
 		}
 		s := a.slotBefore(slot)

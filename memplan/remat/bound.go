@@ -47,7 +47,22 @@ func bound(g *Graph, budget int64) (int64, []int32) {
 		}
 		best = max(best, value)
 	}
+	if againOnce(g, start) {
+		start = g.Order // the knapsack does not know what must not be computed again
+	}
 	return g.BaseCost() + best, start
+}
+
+// againOnce reports whether a sequence computes again what must not be.
+func againOnce(g *Graph, sequence []int32) bool {
+	seen := make([]bool, len(g.Names))
+	for _, v := range sequence {
+		if seen[v] && g.once(v) {
+			return true
+		}
+		seen[v] = true
+	}
+	return false
 }
 
 // searchEffort is shared by the cuts of a search: the larger the graph, the fewer there are.
@@ -115,7 +130,7 @@ func (b *bounder) needed(s []side, f func(p int32)) {
 
 // spare returns the memory that is left when x is computed, besides x and what it reads.
 func (b *bounder) spare(x int32) int64 {
-	left := b.budget - b.g.Memory[x]
+	left := b.budget - b.g.Memory[x] + b.g.saves(x)
 	for _, p := range b.g.Parents[x] {
 		left -= b.g.Memory[p]
 	}

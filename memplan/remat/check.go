@@ -19,6 +19,7 @@ func Simulate(g *Graph, sequence []int32) (Usage, error) {
 	u := Usage{Memory: make([]int64, len(sequence))}
 	made := make([]int, len(g.Names)) // step of the latest computation, -1 before
 	read := make([]int, len(sequence))
+	takes := make([][]int, len(sequence)) // steps whose results this one may take over
 	for v := range made {
 		made[v] = -1
 	}
@@ -31,6 +32,12 @@ func Simulate(g *Graph, sequence []int32) (Usage, error) {
 				return u, fmt.Errorf("step %d computes %q before %q, which it reads", step, g.Names[v], g.Names[p])
 			}
 			read[made[p]] = step
+		}
+		for _, p := range g.takes(v) {
+			takes[step] = append(takes[step], made[p])
+		}
+		if made[v] >= 0 && g.once(v) {
+			return u, fmt.Errorf("step %d computes %q again, which must not be", step, g.Names[v])
 		}
 		made[v] = step
 		read[step] = step
@@ -45,9 +52,15 @@ func Simulate(g *Graph, sequence []int32) (Usage, error) {
 	var live int64
 	for step, v := range sequence {
 		live += g.Memory[v] - frees[step]
-		u.Memory[step] = live
-		if live > u.Peak {
-			u.Peak, u.At = live, step
+		var saved int64
+		for _, from := range takes[step] {
+			if read[from] == step {
+				saved = max(saved, min(g.Memory[sequence[from]], g.Memory[v]))
+			}
+		}
+		u.Memory[step] = live - saved
+		if u.Memory[step] > u.Peak {
+			u.Peak, u.At = u.Memory[step], step
 		}
 		frees[read[step]+1] += g.Memory[v]
 	}

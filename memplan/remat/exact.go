@@ -43,8 +43,15 @@ func exact(g *Graph, budget int64) []int32 {
 			switch {
 			case live&bit != 0:
 				e.reach(p.state^bit<<n, p.cost, int32(p.state))
-			case reads[v]&^live == 0 && memory[live|bit] <= budget:
+			case reads[v]&^live != 0 || done&bit != 0 && g.once(int32(v)):
+			case memory[live|bit] <= budget:
 				e.reach((live|bit)<<n|done|bit, p.cost+g.Cost[v], int32(p.state))
+			default:
+				for _, q := range g.takes(int32(v)) {
+					if memory[live|bit]-min(g.Memory[q], g.Memory[v]) <= budget {
+						e.reach((live|bit)&^(1<<q)<<n|done|bit, p.cost+g.Cost[v], int32(p.state))
+					}
+				}
 			}
 		}
 	}

@@ -22,7 +22,29 @@ type Graph struct {
 	Memory  []int64
 	Cost    []int64
 	Parents [][]int32
-	Order   []int32 // an order in which all can be computed, the one that plans are compared with
+	Order   []int32   // an order in which all can be computed, the one that plans are compared with
+	Takes   [][]int32 // those of Parents whose memory the result may take over if this is their last reader; may be nil
+	Once    []bool    // nodes that must not be computed again; may be nil
+}
+
+// takes returns the operands whose memory v's result may take over.
+func (g *Graph) takes(v int32) []int32 {
+	if g.Takes == nil {
+		return nil
+	}
+	return g.Takes[v]
+}
+
+// once reports whether v must not be computed again.
+func (g *Graph) once(v int32) bool { return g.Once != nil && g.Once[v] }
+
+// saves returns how much less a step needs at best because its result takes over an operand's memory.
+func (g *Graph) saves(v int32) int64 {
+	var most int64
+	for _, p := range g.takes(v) {
+		most = max(most, min(g.Memory[p], g.Memory[v]))
+	}
+	return most
 }
 
 // Bounds of the numbers in a graph: sums over sequences with many recomputations stay within an int64.
@@ -36,6 +58,9 @@ func (g *Graph) Validate() error {
 	n := len(g.Names)
 	if len(g.Memory) != n || len(g.Cost) != n || len(g.Parents) != n {
 		return fmt.Errorf("graph has %d names, %d sizes, %d costs and %d lists of parents", n, len(g.Memory), len(g.Cost), len(g.Parents))
+	}
+	if g.Takes != nil && len(g.Takes) != n || g.Once != nil && len(g.Once) != n {
+		return fmt.Errorf("graph has %d names, %d lists of operands to take over and %d marks of what is computed once", n, len(g.Takes), len(g.Once))
 	}
 	if n > 1<<20 {
 		return fmt.Errorf("graph has %d nodes, more than %d", n, 1<<20)
@@ -57,6 +82,11 @@ func (g *Graph) Validate() error {
 				bad = append(bad, fmt.Errorf("node %q reads %q twice", g.Names[v], g.Names[p]))
 			}
 			seen[p] = true
+		}
+		for _, p := range g.takes(int32(v)) {
+			if !seen[p] {
+				bad = append(bad, fmt.Errorf("node %q takes over the memory of node %d, which it does not read", g.Names[v], p))
+			}
 		}
 	}
 	if len(bad) > 0 {

@@ -19,6 +19,7 @@ type timeline struct {
 	log      []change
 	dups     []int32 // nodes that are computed more than once
 	dupAt    []int32 // where they are in dups, -1
+	taken    []int64 // by slot, the memory that its step takes over from an operand
 }
 
 // change is one that can be taken back.
@@ -85,12 +86,14 @@ func (t *timeline) layOut(sequence []int32) {
 			t.mark(int32(v))
 		}
 	}
+	t.taken = make([]int64, t.slots)
 	t.peak = make([]int64, 2*t.slots)
 	t.add = make([]int64, t.slots)
 	var live int64
 	for k := range t.slots {
 		live += delta[k]
-		t.peak[t.slots+k] = live
+		t.taken[k] = t.takeover(k)
+		t.peak[t.slots+k] = live - t.taken[k]
 		if t.at[k] < 0 {
 			t.peak[t.slots+k] -= empty
 		}
@@ -200,6 +203,32 @@ func (t *timeline) ready(v, slot int32) bool {
 	return true
 }
 
+// takeover returns the memory that the step at slot takes over.
+func (t *timeline) takeover(slot int32) int64 {
+	v := t.at[slot]
+	if v < 0 {
+		return 0
+	}
+	var most int64
+	for _, p := range t.g.takes(v) {
+		if k := t.before(p, slot); k >= 0 && t.until[p][k] == slot {
+			most = max(most, min(t.g.Memory[p], t.g.Memory[v]))
+		}
+	}
+	return most
+}
+
+// retake mends what the step at slot takes over.
+func (t *timeline) retake(slot int32) {
+	if t.g.Takes == nil {
+		return
+	}
+	if m := t.takeover(slot); m != t.taken[slot] {
+		t.lift(slot, slot, t.taken[slot]-m)
+		t.taken[slot] = m
+	}
+}
+
 // insert computes v in an empty slot, for which it is ready.
 func (t *timeline) insert(v, slot int32) {
 	t.put(v, slot)
@@ -213,13 +242,14 @@ func (t *timeline) put(v, slot int32) {
 		if u := t.until[p][k]; u < slot {
 			t.lift(u+1, slot, t.g.Memory[p])
 			t.until[p][k] = slot
+			t.retake(u)
 		}
 	}
 	k := t.before(v, slot)
-	last := slot
+	last, mid := slot, int32(-1)
 	if k >= 0 && t.until[v][k] > slot {
 		last = t.until[v][k]
-		mid := t.lastRead(v, t.when[v][k], slot)
+		mid = t.lastRead(v, t.when[v][k], slot)
 		t.until[v][k] = mid
 		t.lift(mid+1, slot-1, -m)
 	} else {
@@ -231,6 +261,10 @@ func (t *timeline) put(v, slot int32) {
 		t.mark(v)
 	}
 	t.fill(slot, v)
+	t.retake(slot)
+	if mid >= 0 {
+		t.retake(mid)
+	}
 	t.cost += t.g.Cost[v]
 	t.work += 2
 }
@@ -251,9 +285,12 @@ func (t *timeline) drop(v, slot int32) {
 		t.unmark(v)
 	}
 	t.fill(slot, -1)
+	t.retake(slot)
 	if last > slot {
-		t.lift(t.until[v][k-1]+1, slot-1, m)
+		mid := t.until[v][k-1]
+		t.lift(mid+1, slot-1, m)
 		t.until[v][k-1] = last
+		t.retake(mid)
 	} else {
 		t.lift(slot, slot, -m)
 	}
@@ -269,6 +306,7 @@ func (t *timeline) drop(v, slot int32) {
 		mid := t.lastRead(p, t.when[p][k], next)
 		t.lift(mid+1, slot, -t.g.Memory[p])
 		t.until[p][k] = mid
+		t.retake(mid)
 	}
 	t.cost -= t.g.Cost[v]
 	t.work += 2
