@@ -130,7 +130,7 @@ func (b *bounder) needed(s []side, f func(p int32)) {
 
 // spare returns the memory that is left when x is computed, besides x and what it reads.
 func (b *bounder) spare(x int32) int64 {
-	left := b.budget - b.g.Memory[x] + b.g.saves(x)
+	left := b.budget - b.g.Memory[x] + b.g.saves(x) - b.g.extra(x)
 	for _, p := range b.g.Parents[x] {
 		left -= b.g.Memory[p]
 	}

@@ -58,7 +58,7 @@ func Simulate(g *Graph, sequence []int32) (Usage, error) {
 				saved = max(saved, min(g.Memory[sequence[from]], g.Memory[v]))
 			}
 		}
-		u.Memory[step] = live - saved
+		u.Memory[step] = live - saved + g.extra(v)
 		if u.Memory[step] > u.Peak {
 			u.Peak, u.At = u.Memory[step], step
 		}

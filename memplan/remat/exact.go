@@ -44,11 +44,11 @@ func exact(g *Graph, budget int64) []int32 {
 			case live&bit != 0:
 				e.reach(p.state^bit<<n, p.cost, int32(p.state))
 			case reads[v]&^live != 0 || done&bit != 0 && g.once(int32(v)):
-			case memory[live|bit] <= budget:
+			case memory[live|bit]+g.extra(int32(v)) <= budget:
 				e.reach((live|bit)<<n|done|bit, p.cost+g.Cost[v], int32(p.state))
 			default:
 				for _, q := range g.takes(int32(v)) {
-					if memory[live|bit]-min(g.Memory[q], g.Memory[v]) <= budget {
+					if memory[live|bit]-min(g.Memory[q], g.Memory[v])+g.extra(int32(v)) <= budget {
 						e.reach((live|bit)&^(1<<q)<<n|done|bit, p.cost+g.Cost[v], int32(p.state))
 					}
 				}

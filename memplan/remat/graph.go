@@ -25,6 +25,7 @@ type Graph struct {
 	Order   []int32   // an order in which all can be computed, the one that plans are compared with
 	Takes   [][]int32 // those of Parents whose memory the result may take over if this is their last reader; may be nil
 	Once    []bool    // nodes that must not be computed again; may be nil
+	Extra   []int64   // memory that a node needs while it is computed, beside its result; may be nil
 }
 
 // takes returns the operands whose memory v's result may take over.
@@ -33,6 +34,14 @@ func (g *Graph) takes(v int32) []int32 {
 		return nil
 	}
 	return g.Takes[v]
+}
+
+// extra returns the memory that v needs beside its result while it is computed.
+func (g *Graph) extra(v int32) int64 {
+	if g.Extra == nil {
+		return 0
+	}
+	return g.Extra[v]
 }
 
 // once reports whether v must not be computed again.
@@ -59,8 +68,9 @@ func (g *Graph) Validate() error {
 	if len(g.Memory) != n || len(g.Cost) != n || len(g.Parents) != n {
 		return fmt.Errorf("graph has %d names, %d sizes, %d costs and %d lists of parents", n, len(g.Memory), len(g.Cost), len(g.Parents))
 	}
-	if g.Takes != nil && len(g.Takes) != n || g.Once != nil && len(g.Once) != n {
-		return fmt.Errorf("graph has %d names, %d lists of operands to take over and %d marks of what is computed once", n, len(g.Takes), len(g.Once))
+	if g.Takes != nil && len(g.Takes) != n || g.Once != nil && len(g.Once) != n || g.Extra != nil && len(g.Extra) != n {
+		return fmt.Errorf("graph has %d names, %d lists of operands to take over, %d marks of what is computed once and %d extra sizes",
+			n, len(g.Takes), len(g.Once), len(g.Extra))
 	}
 	if n > 1<<20 {
 		return fmt.Errorf("graph has %d nodes, more than %d", n, 1<<20)
@@ -69,6 +79,9 @@ func (g *Graph) Validate() error {
 	for v := range n {
 		if g.Memory[v] < 0 || g.Memory[v] > limit {
 			bad = append(bad, fmt.Errorf("node %q: memory %d, want 0 to %d", g.Names[v], g.Memory[v], int64(limit)))
+		}
+		if x := g.extra(int32(v)); x < 0 || x > limit {
+			bad = append(bad, fmt.Errorf("node %q: extra memory %d, want 0 to %d", g.Names[v], x, int64(limit)))
 		}
 		if g.Cost[v] < 0 || g.Cost[v] > limit {
 			bad = append(bad, fmt.Errorf("node %q: cost %d, want 0 to %d", g.Names[v], g.Cost[v], int64(limit)))
@@ -94,7 +107,7 @@ func (g *Graph) Validate() error {
 	}
 	var memory, cost int64
 	for v := range n {
-		if memory, cost = memory+g.Memory[v], cost+g.Cost[v]; memory > sumLimit || cost > sumLimit {
+		if memory, cost = memory+g.Memory[v]+g.extra(int32(v)), cost+g.Cost[v]; memory > sumLimit || cost > sumLimit {
 			return fmt.Errorf("all memory or all cost is more than %d", int64(sumLimit))
 		}
 	}

@@ -57,7 +57,7 @@ func (e *NotFoundError) Error() string {
 func Floor(g *Graph) (int64, int32) {
 	floor, at := int64(0), int32(0)
 	for v := range g.Names {
-		need := g.Memory[v] - g.saves(int32(v))
+		need := g.Memory[v] - g.saves(int32(v)) + g.extra(int32(v))
 		for _, p := range g.Parents[v] {
 			need += g.Memory[p]
 		}

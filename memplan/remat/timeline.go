@@ -94,6 +94,9 @@ func (t *timeline) layOut(sequence []int32) {
 		live += delta[k]
 		t.taken[k] = t.takeover(k)
 		t.peak[t.slots+k] = live - t.taken[k]
+		if v := t.at[k]; v >= 0 {
+			t.peak[t.slots+k] += t.g.extra(v)
+		}
 		if t.at[k] < 0 {
 			t.peak[t.slots+k] -= empty
 		}
@@ -261,6 +264,7 @@ func (t *timeline) put(v, slot int32) {
 		t.mark(v)
 	}
 	t.fill(slot, v)
+	t.lift(slot, slot, t.g.extra(v))
 	t.retake(slot)
 	if mid >= 0 {
 		t.retake(mid)
@@ -285,6 +289,7 @@ func (t *timeline) drop(v, slot int32) {
 		t.unmark(v)
 	}
 	t.fill(slot, -1)
+	t.lift(slot, slot, -t.g.extra(v))
 	t.retake(slot)
 	if last > slot {
 		mid := t.until[v][k-1]

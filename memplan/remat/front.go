@@ -1,0 +1,121 @@
+package remat
+
+import "slices"
+
+// Front returns plans for budgets, which it takes in falling order, each search going on from plans for the budget
+// before: what is worth computing again at one budget mostly is so at the next. The plans are a front: none has both a
+// lower peak and a lower cost than another, and their order is that of falling peaks and rising costs. So the cheapest
+// plan of the front that keeps to a budget is monotone in the budget, in its cost and in its peak. Budgets for which no
+// plan was found have none. The result depends on nothing but the arguments.
+func Front(g *Graph, budgets []int64, moves int) ([]Plan, error) {
+	if err := g.Validate(); err != nil {
+		return nil, err
+	}
+	u, err := Simulate(g, g.Order)
+	if err != nil {
+		return nil, err
+	}
+	budgets = slices.Clone(budgets)
+	slices.Sort(budgets)
+	slices.Reverse(budgets)
+	floor, _ := Floor(g)
+	budgets = slices.DeleteFunc(slices.Compact(budgets), func(b int64) bool { return b >= u.Peak || b < floor })
+	plans := []Plan{{g.Order, u.Peak, u.Cost}}
+	l := &ladder{g: g, greedy: g.Order, annealed: g.Order}
+	if len(budgets) > 0 {
+		l.family = family(g, relatives)
+	}
+	failed := 0
+	for k, b := range budgets {
+		if failed == patience {
+			break
+		}
+		next := l.climb(b, moves/len(budgets), uint64(k))
+		if next == nil {
+			failed++
+			continue
+		}
+		failed = 0
+		if u, err = Simulate(g, next); err != nil {
+			return nil, err
+		}
+		plans = append(plans, Plan{next, u.Peak, u.Cost})
+	}
+	return pareto(plans), nil
+}
+
+const (
+	relatives = 16 // sequences of a family
+	patience  = 3  // budgets in a row that may go without a plan before lower ones are given up
+)
+
+// ladder takes one budget after another.
+type ladder struct {
+	g        *Graph
+	greedy   []int32 // what evictions alone led to
+	annealed []int32 // the last plan
+	family   [][]int32
+}
+
+// cool is the schedule of annealing from a good start.
+var cool = schedule{hot: 1e-5, cold: 1e-7, light: 10, heavy: 100}
+
+// climb returns a sequence within the budget, nil if it finds none.
+func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
+	var best []int32
+	cost := int64(unlimited)
+	try := func(from []int32) []int32 {
+		s := fit(l.g, from, budget)
+		if s != nil {
+			if c := costOf(l.g, s); c < cost {
+				best, cost = s, c
+			}
+		}
+		return s
+	}
+	if s := try(l.greedy); s != nil {
+		l.greedy = s
+	}
+	try(l.annealed)
+	for _, s := range l.family {
+		try(s)
+	}
+	start := best
+	if start == nil {
+		start = l.annealed
+	}
+	a := newAnnealer(l.g, start, budget, seed)
+	s := cool
+	s.moves = moves
+	a.run(s)
+	if a.best != nil {
+		l.annealed = a.best
+	}
+	return a.best
+}
+
+// costOf returns the cost of a sequence.
+func costOf(g *Graph, sequence []int32) (cost int64) {
+	for _, v := range sequence {
+		cost += g.Cost[v]
+	}
+	return cost
+}
+
+// pareto drops plans that another beats, and orders the rest by falling peak.
+func pareto(plans []Plan) []Plan {
+	slices.SortStableFunc(plans, func(a, b Plan) int {
+		if c := compare(a.Peak, b.Peak); c != 0 {
+			return c
+		}
+		return compare(a.Cost, b.Cost)
+	})
+	var front []Plan
+	for _, p := range plans { // rising peaks: each must be cheaper than those before
+		if len(front) == 0 || p.Cost < front[len(front)-1].Cost {
+			front = append(front, p)
+		}
+	}
+	slices.Reverse(front)
+	return front
+}
