@@ -53,3 +53,12 @@ func successor(y, p *graph.Value) bool {
 
 // constant reports whether v is the result of a node that holds its value.
 func constant(v *graph.Value) bool { return v.Def != nil && op.KindOf(v.Def) == op.KindConstant }
+
+// Viewed returns the value whose bytes the result v holds too, nil if v has bytes of its own.
+func Viewed(v *graph.Value) *graph.Value { return viewed(v) }
+
+// Overwritable returns the operands of n over which its first result may be written if n is their last reader.
+func Overwritable(n *graph.Node) []*graph.Value { return overwritable(n) }
+
+// Constant reports whether v is the result of a node that holds its value.
+func Constant(v *graph.Value) bool { return constant(v) }

@@ -4,53 +4,150 @@
 package recompute
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
+	"gradtool/memplan"
 	"gradtool/memplan/remat"
 )
 
-// Problem is a model as a graph of units, each a node together with the views of its results. Views, which take no
-// memory and no time, are no units; nor is what depends on constants alone, nodes without operands. Inputs and
-// initializers take no part: they are there from beginning to end.
+// Problem is a model's main graph as a graph of units. A unit is a node with its results; views of them belong to it, as
+// they take neither memory nor time. Inputs, initializers and constants take no part: they are there from beginning to
+// end. Where a node has results that are graph outputs and others that are not, the outputs are a unit of their own,
+// which is kept to the end. The last unit stands for the end of the run and reads all outputs.
 type Problem struct {
 	Model *graph.Model
 	Graph *remat.Graph
-	Nodes []*graph.Node // by unit
+	Nodes []*graph.Node // by unit; nil for outputs held apart and for the end
 	FLOPs []float64     // by unit, as the operator table counts them
+	Peak  int64         // of the order that the graph has, views and results in place included
 
-	unit map[*graph.Node]int32 // of nodes that are units
+	unit map[*graph.Node]int32
+	held map[*graph.Node]int32 // where outputs are held apart
+	kept map[*graph.Value]bool // graph outputs, and what they are views of
 }
 
 // Options says what a problem is made of.
 type Options struct {
-	// Bytes returns the size of a value.
-	Bytes func(*graph.Value) (int64, error)
-	// Seconds returns the measured time of a node, if there is one.
-	Seconds func(*graph.Node) (float64, bool)
+	Policy Policy
+	Costs  Costs
 }
 
-// root returns the value whose storage v is: v itself, or what it is a view of.
-func root(v *graph.Value) *graph.Value {
-	for v.Def != nil && v.Index == 0 && isView(v.Def) {
-		v = v.Def.In[0]
+// New states the problem of m's main graph, whose nodes must be sorted and canonical, with types inferred and the sizes
+// of symbolic dimensions given. Values whose size nobody knows before the model runs count nothing.
+func New(m *graph.Model, opt Options) (*Problem, error) {
+	live, err := memplan.Analyze(m.Graph, nil, memplan.Options{})
+	if err != nil {
+		return nil, err
 	}
-	return v
+	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.Peak, unit: map[*graph.Node]int32{}, held: map[*graph.Node]int32{}}
+	space := map[*graph.Node]int64{}
+	for _, b := range live.Buffers {
+		if b.Node != nil {
+			space[b.Node] += b.Bytes
+		}
+	}
+	elsewhere := map[*graph.Value]bool{} // lies where an input lay
+	for _, s := range live.State {
+		elsewhere[s.To] = true
+	}
+	bytes := func(v *graph.Value) int64 {
+		if v == nil || elsewhere[v] {
+			return 0
+		}
+		n, _ := memplan.SizeOf(v.Type).Int()
+		return max(n, 0)
+	}
+	p.kept = outputsOf(m.Graph)
+	price, err := opt.Costs.prices(m.Graph)
+	if err != nil {
+		return nil, err
+	}
+	var end []int32
+	for _, n := range m.Graph.Nodes {
+		if !isUnit(n) {
+			continue
+		}
+		var own, out int64 // bytes of results that are no outputs, and that are
+		isOut, isNot := false, false
+		for _, v := range n.Out {
+			switch {
+			case v == nil:
+			case p.kept[v]:
+				out, isOut = out+bytes(v), true
+			default:
+				own, isNot = own+bytes(v), true
+			}
+		}
+		all, apart := isOut && !isNot, isOut && isNot
+		u := p.add(n, own, p.parents(n))
+		g := p.Graph
+		g.Cost[u], p.FLOPs[u] = price(n)
+		g.Extra[u] = space[n]
+		g.Once[u] = all || handle(n) == nil || opt.Policy.keeps(n)
+		p.unit[n] = u
+		switch {
+		case all:
+			g.Memory[u] = out
+			end = append(end, u)
+		case apart:
+			g.Extra[u] += out
+			h := p.add(nil, out, []int32{u})
+			g.Names[h], g.Once[h] = n.Label(), true
+			p.held[n] = h
+			end = append(end, h)
+		}
+		if !apart {
+			p.takes(n, u)
+		}
+	}
+	last := p.add(nil, 0, end)
+	p.Graph.Names[last], p.Graph.Once[last] = "the end", true
+	return p, nil
 }
 
-// isView reports whether the node's only result is its first operand in another shape.
-func isView(n *graph.Node) bool {
-	if !op.Of(n).Has(op.View) || len(n.In) == 0 || n.In[0] == nil || len(n.Out) == 0 || n.Out[0] == nil {
-		return false
+// outputsOf returns the values that must be there at the end: graph outputs, and what those among them view.
+func outputsOf(g *graph.Graph) map[*graph.Value]bool {
+	list := map[*graph.Value]bool{}
+	for _, v := range g.Outputs {
+		for ; v != nil; v = memplan.Viewed(v) {
+			list[v] = true
+		}
 	}
-	for _, v := range n.Out[1:] {
-		if v != nil {
+	return list
+}
+
+// isUnit reports whether n computes something that takes memory.
+func isUnit(n *graph.Node) bool {
+	for _, v := range n.Out {
+		if v != nil && (memplan.Viewed(v) != nil || memplan.Constant(v)) {
 			return false
 		}
 	}
 	return true
+}
+
+// add appends a unit.
+func (p *Problem) add(n *graph.Node, memory int64, parents []int32) int32 {
+	g := p.Graph
+	u := int32(len(p.Nodes))
+	p.Nodes = append(p.Nodes, n)
+	p.FLOPs = append(p.FLOPs, 0)
+	name := ""
+	if n != nil {
+		name = n.Label()
+	}
+	g.Names = append(g.Names, name)
+	g.Memory = append(g.Memory, memory)
+	g.Cost = append(g.Cost, 0)
+	g.Extra = append(g.Extra, 0)
+	g.Once = append(g.Once, false)
+	g.Takes = append(g.Takes, nil)
+	g.Parents = append(g.Parents, parents)
+	g.Order = append(g.Order, u)
+	return u
 }
 
 // operands returns what n reads, with what its subgraphs capture.
@@ -64,44 +161,6 @@ func operands(n *graph.Node) []*graph.Value {
 	return append(list, n.Captures()...)
 }
 
-// New states the problem of m's main graph, whose nodes must be sorted and canonical.
-func New(m *graph.Model, opt Options) (*Problem, error) {
-	p := &Problem{Model: m, Graph: &remat.Graph{}, unit: map[*graph.Node]int32{}}
-	var bad []error
-	for _, n := range m.Graph.Nodes {
-		if isView(n) || len(n.In) == 0 && len(n.Subgraphs()) == 0 {
-			continue
-		}
-		var memory int64
-		for _, v := range n.Out {
-			if v == nil {
-				continue
-			}
-			b, err := opt.Bytes(v)
-			if err != nil {
-				bad = append(bad, err)
-				continue
-			}
-			memory += b
-		}
-		u := int32(len(p.Nodes))
-		p.unit[n] = u
-		p.Nodes = append(p.Nodes, n)
-		g := p.Graph
-		g.Names = append(g.Names, n.Label())
-		g.Memory = append(g.Memory, memory)
-		g.Parents = append(g.Parents, p.parents(n))
-		flops, moved, err := work(n, opt.Bytes, ints)
-		if err != nil {
-			bad = append(bad, err)
-		}
-		p.FLOPs = append(p.FLOPs, flops)
-		g.Cost = append(g.Cost, int64(flops+moved))
-		g.Order = append(g.Order, u)
-	}
-	return p, errors.Join(bad...)
-}
-
 // parents returns the units whose results n reads: those of its operands, and behind views those of the operands that
 // shape them, which must be there when a view is made anew.
 func (p *Problem) parents(n *graph.Node) []int32 {
@@ -113,18 +172,13 @@ func (p *Problem) parents(n *graph.Node) []int32 {
 			return
 		}
 		seen[v] = true
-		if isView(v.Def) {
+		if !isUnit(v.Def) {
 			for _, w := range v.Def.In {
 				visit(w)
 			}
 			return
 		}
-		if u, ok := p.unit[v.Def]; ok {
-			for _, x := range list {
-				if x == u {
-					return
-				}
-			}
+		if u := p.unitOf(v); u >= 0 && !slices.Contains(list, u) {
 			list = append(list, u)
 		}
 	}
@@ -134,59 +188,79 @@ func (p *Problem) parents(n *graph.Node) []int32 {
 	return list
 }
 
-// ints returns the shape of a value.
-func ints(v *graph.Value) ([]int, bool) {
-	s, ok := v.Type.Shape.Ints()
-	if !ok || v.Type.Shape == nil {
-		return nil, false
+// unitOf returns the unit that v, the result of a unit's node, belongs to, -1 for none.
+func (p *Problem) unitOf(v *graph.Value) int32 {
+	if h, ok := p.held[v.Def]; ok && p.kept[v] {
+		return h
 	}
-	out := make([]int, len(s))
-	for i := range s {
-		out[i] = int(s[i])
+	if u, ok := p.unit[v.Def]; ok {
+		return u
 	}
-	return out, true
+	return -1
 }
 
-// work returns the FLOPs of a node and the bytes that it moves.
-func work(n *graph.Node, bytes func(*graph.Value) (int64, error), dims func(*graph.Value) ([]int, bool)) (flops, moved float64, err error) {
-	shapes := func(list []*graph.Value) ([][]int, bool) {
-		out := make([][]int, len(list))
-		for i, v := range list {
-			if v == nil {
-				continue
-			}
-			s, ok := dims(v)
-			if !ok {
-				return nil, false
-			}
-			out[i] = s
+// takes enters the operands over which the node's result may be written.
+func (p *Problem) takes(n *graph.Node, u int32) {
+	if len(n.Out) == 0 || n.Out[0] == nil {
+		return
+	}
+	for _, x := range memplan.Overwritable(n) {
+		r := x
+		for memplan.Viewed(r) != nil {
+			r = memplan.Viewed(r)
 		}
-		return out, true
+		if r.Def == nil || !isUnit(r.Def) || r.Graph != n.Graph {
+			continue
+		}
+		from := p.unitOf(r)
+		if from < 0 || p.Graph.Memory[from] != p.Graph.Memory[u] || len(r.Def.Out) > 1 || slices.Contains(p.Graph.Takes[u], from) {
+			continue
+		}
+		if op.KindOf(n) == op.KindScatter && p.readsBeside(n, from) {
+			continue
+		}
+		p.Graph.Takes[u] = append(p.Graph.Takes[u], from)
 	}
-	in, ok := shapes(n.In)
-	out, ok2 := shapes(n.Out)
-	for _, list := range [][]*graph.Value{n.In, n.Out} {
-		for _, v := range list {
-			if v == nil {
-				continue
-			}
-			b, err := bytes(v)
-			if err != nil {
-				return 0, 0, err
-			}
-			moved += float64(b)
+}
+
+// readsBeside reports whether operands of n beside the first belong to a unit.
+func (p *Problem) readsBeside(n *graph.Node, u int32) bool {
+	for _, v := range n.In[1:] {
+		for v != nil && memplan.Viewed(v) != nil {
+			v = memplan.Viewed(v)
+		}
+		if v != nil && v.Def != nil && isUnit(v.Def) && p.unitOf(v) == u {
+			return true
 		}
 	}
-	d := op.Of(n)
-	if d == nil || !ok || !ok2 {
-		return 0, moved, nil
+	return false
+}
+
+// Again returns how many nodes a sequence computes again, and their FLOPs.
+func (p *Problem) Again(sequence []int32) (nodes int, flops float64) {
+	seen := make([]bool, len(p.Nodes))
+	for _, u := range sequence {
+		if seen[u] {
+			nodes++
+			flops += p.FLOPs[u]
+		}
+		seen[u] = true
 	}
-	c := &op.CostCtx{Node: n, In: in, Out: out}
-	if d.Cost == nil {
-		return c.OutLen(0), moved, nil
+	return nodes, flops
+}
+
+// Work returns the FLOPs of the model.
+func (p *Problem) Work() (flops float64) {
+	for _, f := range p.FLOPs {
+		flops += f
 	}
-	if flops = d.Cost(c); flops < 0 {
-		return 0, 0, fmt.Errorf("node %s: the operator table counts %g FLOPs", n.Label(), flops)
+	return flops
+}
+
+// label names a unit in messages.
+func (p *Problem) label(u int32) string {
+	if p.Nodes[u] == nil {
+		return fmt.Sprintf("outputs of %s", p.Graph.Names[u])
 	}
-	return flops, moved, nil
+	return p.Graph.Names[u]
 }

@@ -1,0 +1,249 @@
+package recompute
+
+import (
+	"fmt"
+
+	"gradtool/graph"
+	"gradtool/memplan"
+)
+
+// Applied says what a plan did to a model.
+type Applied struct {
+	Again    int // nodes that recompute
+	Barriers int // nodes that make them wait
+}
+
+// writer writes a sequence into the model.
+type writer struct {
+	*Problem
+	g       *graph.Graph
+	nodes   []*graph.Node                 // in the order of the plan
+	version map[*graph.Value]*graph.Value // what stands for a unit's result now
+	copies  map[viewOf]*graph.Value       // views of versions
+	placed  map[*graph.Node]bool          // original nodes that stand in the order already
+	batch   map[*graph.Node]bool          // recomputing nodes since the last other one
+	barrier *barrier
+	made    Applied
+}
+
+// viewOf is a view applied to a version of what it views.
+type viewOf struct{ view, of *graph.Value }
+
+// Apply puts the nodes of the model in the order of the sequence and adds a copy of a node for each time that it is computed
+// again; every reader reads the latest computation in front of it. Copies have the role "recompute" and name the node that
+// they stem from. What they read of others goes through a barrier of the given kind.
+func (p *Problem) Apply(sequence []int32, kind Barrier) (Applied, error) {
+	w := &writer{Problem: p, g: p.Model.Graph, version: map[*graph.Value]*graph.Value{}, copies: map[viewOf]*graph.Value{},
+		placed: map[*graph.Node]bool{}, batch: map[*graph.Node]bool{}}
+	w.barrier = newBarrier(w, kind)
+	for _, n := range w.g.Nodes {
+		if len(n.Out) > 0 && n.Out[0] != nil && memplan.Constant(n.Out[0]) {
+			w.place(n)
+		}
+	}
+	for _, u := range sequence {
+		n := p.Nodes[u]
+		switch {
+		case n == nil:
+		case !w.placed[n]:
+			if err := w.first(n); err != nil {
+				return w.made, err
+			}
+		default:
+			if err := w.again(n); err != nil {
+				return w.made, err
+			}
+		}
+	}
+	for _, v := range w.g.Outputs {
+		if got, err := w.now(v); err != nil || got != v {
+			return w.made, fmt.Errorf("output %q is not what the model computes: %w", v.Name, err)
+		}
+	}
+	for _, n := range w.g.Nodes { // views that nobody reads, for instance
+		if !w.placed[n] {
+			if err := w.first(n); err != nil {
+				return w.made, err
+			}
+		}
+	}
+	w.g.Nodes = w.nodes
+	return w.made, nil
+}
+
+// place appends a node to the order.
+func (w *writer) place(n *graph.Node) {
+	w.placed[n] = true
+	w.nodes = append(w.nodes, n)
+	w.barrier.saw(n)
+}
+
+// first places an original node, and in front of it the views that it reads.
+func (w *writer) first(n *graph.Node) error {
+	for i, v := range n.In {
+		if v == nil {
+			continue
+		}
+		x, err := w.now(v)
+		if err != nil {
+			return err
+		}
+		if x != v {
+			n.SetIn(i, x)
+		}
+	}
+	for _, v := range n.Captures() {
+		x, err := w.now(v)
+		if err != nil {
+			return err
+		}
+		if x != v {
+			recapture(n, v, x)
+		}
+	}
+	clear(w.batch)
+	w.place(n)
+	return nil
+}
+
+// recapture makes the subgraphs of n read x in place of v.
+func recapture(n *graph.Node, v, x *graph.Value) {
+	for _, sub := range n.Subgraphs() {
+		for g := range sub.Graphs() {
+			for _, m := range g.Nodes {
+				for i, u := range m.In {
+					if u == v {
+						m.SetIn(i, x)
+					}
+				}
+			}
+			for i, u := range g.Outputs {
+				if u == v {
+					outs := append([]*graph.Value{}, g.Outputs...)
+					outs[i] = x
+					g.SetOutputs(outs...)
+				}
+			}
+		}
+	}
+}
+
+// now returns what stands for v at this place in the order: the latest computation of it, and of views one of that.
+func (w *writer) now(v *graph.Value) (*graph.Value, error) {
+	n := v.Def
+	if n == nil || v.Graph != w.g || len(n.Out) > 0 && n.Out[0] != nil && memplan.Constant(n.Out[0]) {
+		return v, nil
+	}
+	if isUnit(n) {
+		if x := w.version[v]; x != nil {
+			return x, nil
+		}
+		if !w.placed[n] {
+			return nil, fmt.Errorf("node %s is read before the plan computes it", n.Label())
+		}
+		return v, nil
+	}
+	x, err := w.now(n.In[0])
+	if err != nil {
+		return nil, err
+	}
+	key := viewOf{v, x}
+	if y := w.copies[key]; y != nil {
+		return y, nil
+	}
+	if x == n.In[0] && !w.placed[n] {
+		w.copies[key] = v
+		return v, w.view(n)
+	}
+	values := map[*graph.Value]*graph.Value{n.In[0]: x}
+	for _, u := range n.In[1:] {
+		if u == nil {
+			continue
+		}
+		if values[u], err = w.now(u); err != nil {
+			return nil, err
+		}
+	}
+	k, err := w.clone(n, values)
+	if err != nil {
+		return nil, err
+	}
+	if w.batch[x.Def] {
+		w.batch[k] = true
+	}
+	w.copies[key] = k.Out[v.Index]
+	return k.Out[v.Index], nil
+}
+
+// view places an original view, behind what shapes it.
+func (w *writer) view(n *graph.Node) error {
+	for i, u := range n.In[1:] {
+		if u == nil {
+			continue
+		}
+		y, err := w.now(u)
+		if err != nil {
+			return err
+		}
+		if y != u {
+			n.SetIn(i+1, y)
+		}
+	}
+	w.place(n)
+	return nil
+}
+
+// clone appends a copy of n that reads values in place of n's operands.
+func (w *writer) clone(n *graph.Node, values map[*graph.Value]*graph.Value) (*graph.Node, error) {
+	c := &graph.Cloner{To: w.Model, Values: values, Prefix: prefix, KeepTypes: true}
+	k, err := c.Node(w.g, n)
+	if err != nil {
+		return nil, err
+	}
+	from := n.Name
+	if n.Meta.Get(graph.MetaRole) == graph.RoleRecompute && n.Meta.Get(graph.MetaFrom) != "" {
+		from = n.Meta.Get(graph.MetaFrom)
+	} else if from == "" {
+		from = n.Op
+	}
+	k.Meta.Set(graph.MetaRole, graph.RoleRecompute)
+	k.Meta.Set(graph.MetaFrom, from)
+	w.made.Again++
+	w.nodes = append(w.nodes, k)
+	w.placed[k] = true
+	w.barrier.saw(k)
+	return k, nil
+}
+
+// prefix begins the names of what is added.
+const prefix = "recompute/"
+
+// again computes the results of n once more.
+func (w *writer) again(n *graph.Node) error {
+	values := map[*graph.Value]*graph.Value{}
+	waits := false
+	var err error
+	for _, v := range operands(n) {
+		if _, ok := values[v]; ok {
+			continue
+		}
+		if values[v], err = w.now(v); err != nil {
+			return err
+		}
+		waits = waits || values[v].Def != nil && w.batch[values[v].Def]
+	}
+	if !waits {
+		w.barrier.hold(n, values, len(w.batch) == 0)
+	}
+	k, err := w.clone(n, values)
+	if err != nil {
+		return err
+	}
+	w.batch[k] = true
+	for i, v := range n.Out {
+		if v != nil {
+			w.version[v] = k.Out[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package recompute
+
+import (
+	"fmt"
+
+	"gradtool/graph"
+)
+
+// Barrier says how what recomputes is kept from running before the plan has it run. A copy of a node whose operands are there early
+// could run early, and a runtime that orders nodes by its own rules does run it so, or merges it with the original; then the memory
+// that the plan saves is not saved.
+type Barrier uint8
+
+// Kinds of barriers.
+const (
+	// BarrierData makes one operand of each batch of copies depend on data computed just before: it is reshaped to its
+	// own shape plus a zero that is worked out from elements of all that came before. Nobody can know the zero before.
+	BarrierData Barrier = iota
+	// BarrierShape takes the zero from the shapes of those values: cheaper, but a runtime that knows the shapes sees through it.
+	BarrierShape
+	// BarrierNone leaves it at the order of the nodes.
+	BarrierNone
+)
+
+// ParseBarrier reads data, shape or none.
+func ParseBarrier(s string) (Barrier, error) {
+	for b, name := range barrierNames {
+		if s == name {
+			return Barrier(b), nil
+		}
+	}
+	return 0, fmt.Errorf("barrier %q: want data, shape or none", s)
+}
+
+var barrierNames = [...]string{"data", "shape", "none"}
+
+// String returns the barrier's name.
+func (b Barrier) String() string { return barrierNames[b] }
+
+// barrier builds barriers while nodes are placed.
+type barrier struct {
+	w     *writer
+	kind  Barrier
+	loose []*graph.Value // a result of each placed node that none placed later reads, in order of placement
+	at    map[*graph.Node]int
+	zero  *graph.Value // of the batch at hand
+	held  map[*graph.Value]*graph.Value
+	ints  map[int64]*graph.Value
+}
+
+func newBarrier(w *writer, kind Barrier) *barrier {
+	return &barrier{w: w, kind: kind, at: map[*graph.Node]int{}, ints: map[int64]*graph.Value{}}
+}
+
+// saw notes that a node was placed: what it reads has run before whatever waits for it.
+func (b *barrier) saw(n *graph.Node) {
+	for _, v := range operands(n) {
+		if v.Def != nil && v.Graph == b.w.g {
+			b.drop(v.Def)
+		}
+	}
+	if v := witness(n); v != nil {
+		b.at[n] = len(b.loose)
+		b.loose = append(b.loose, v)
+	}
+}
+
+func (b *barrier) drop(n *graph.Node) {
+	if i, ok := b.at[n]; ok {
+		b.loose[i] = nil
+		delete(b.at, n)
+	}
+}
+
+// witness returns a result of n whose first element can be read: one of a known, not empty shape. Constants and what depends
+// on shapes only prove nothing.
+func witness(n *graph.Node) *graph.Value {
+	if len(n.In) == 0 {
+		return nil
+	}
+	for _, v := range n.Out {
+		if v == nil || !v.Type.IsTensor() || v.Type.Elem == graph.String || v.Type.Elem.IsComplex() || v.Type.Elem.Bits() < 8 {
+			continue
+		}
+		if size, ok := v.Type.Shape.Size().Int(); ok && size > 0 {
+			return v
+		}
+	}
+	return nil
+}
+
+// hold makes one of the operands of a copy of n wait for all nodes placed so far. anew says that the copy is the first of a
+// batch: the others wait for the same.
+func (b *barrier) hold(n *graph.Node, values map[*graph.Value]*graph.Value, anew bool) {
+	if b.kind == BarrierNone {
+		return
+	}
+	if anew || b.held == nil {
+		b.zero, b.held = nil, map[*graph.Value]*graph.Value{}
+	}
+	v := handle(n)
+	x := values[v]
+	if b.held[x] == nil {
+		if b.zero == nil {
+			b.zero = b.token()
+		}
+		if b.zero == nil {
+			return // nothing came before
+		}
+		b.held[x] = b.reshape(x)
+	}
+	values[v] = b.held[x]
+}
+
+// handle returns the operand of n to hold: rather one that nodes compute than an input, rather an input than a weight, which
+// runtimes bring into forms of their own beforehand.
+func handle(n *graph.Node) *graph.Value {
+	rank := func(v *graph.Value) int {
+		switch {
+		case !v.Type.IsTensor() || !v.Type.Shape.HasRank():
+			return 0
+		case v.Init != nil && !v.IsInput(), v.Def != nil && len(v.Def.In) == 0:
+			return 1
+		case v.Def == nil:
+			return 2
+		}
+		return 3
+	}
+	var best *graph.Value
+	for _, v := range n.In {
+		if v != nil && rank(v) > 0 && (best == nil || rank(v) > rank(best)) {
+			best = v
+		}
+	}
+	return best
+}
+
+// token returns a zero, int64[1], that depends on every node placed so far.
+func (b *barrier) token() *graph.Value {
+	var parts []*graph.Value
+	for _, v := range b.loose {
+		if v == nil {
+			continue
+		}
+		if b.kind == BarrierShape {
+			if len(v.Type.Shape) == 0 {
+				continue
+			}
+			parts = append(parts, b.node("Shape", []*graph.Value{v}, graph.TensorOf(graph.Int64, graph.ShapeOf(int64(len(v.Type.Shape))))))
+			continue
+		}
+		x := b.node("Reshape", []*graph.Value{v, b.int(-1)}, graph.TensorOf(v.Type.Elem, graph.Shape{v.Type.Shape.Size()}))
+		x = b.node("Gather", []*graph.Value{x, b.int(0)}, graph.TensorOf(v.Type.Elem, graph.ShapeOf(1)))
+		if v.Type.Elem != graph.Float {
+			x = b.node("Cast", []*graph.Value{x}, graph.TensorOf(graph.Float, graph.ShapeOf(1)), graph.IntAttr("to", int64(graph.Float)))
+		}
+		parts = append(parts, x)
+	}
+	b.loose = b.loose[:0]
+	clear(b.at)
+	if len(parts) == 0 {
+		return nil
+	}
+	zero := b.combine(parts)
+	b.loose, b.at[zero.Def] = append(b.loose, zero), 0
+	return zero
+}
+
+// combine makes a zero of single elements, or of shapes.
+func (b *barrier) combine(parts []*graph.Value) *graph.Value {
+	all := parts[0]
+	if b.kind == BarrierShape {
+		if len(parts) > 1 {
+			all = b.node("Concat", parts, graph.TensorOf(graph.Int64, graph.UnknownShape(1)), graph.IntAttr("axis", 0))
+		}
+		all = b.node("ReduceMin", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
+		return b.node("Min", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
+	}
+	n := int64(len(parts))
+	if n > 1 {
+		all = b.node("Concat", parts, graph.TensorOf(graph.Float, graph.ShapeOf(n)), graph.IntAttr("axis", 0))
+	}
+	all = b.node("IsNaN", []*graph.Value{all}, graph.TensorOf(graph.Bool, graph.ShapeOf(n)))
+	all = b.node("Cast", []*graph.Value{all}, graph.TensorOf(graph.Int64, graph.ShapeOf(n)), graph.IntAttr("to", int64(graph.Int64)))
+	if n > 1 {
+		all = b.node("ReduceMax", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
+	}
+	return b.node("Min", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
+}
+
+// reshape returns x in its own shape, once the token is there.
+func (b *barrier) reshape(x *graph.Value) *graph.Value {
+	rank := int64(len(x.Type.Shape))
+	if rank == 0 { // the zero becomes the axis at which a scalar gets and loses a dimension
+		y := b.node("Unsqueeze", []*graph.Value{x, b.zero}, graph.TensorOf(x.Type.Elem, graph.ShapeOf(1)))
+		return b.node("Squeeze", []*graph.Value{y, b.zero}, x.Type)
+	}
+	dims := b.node("Shape", []*graph.Value{x}, graph.TensorOf(graph.Int64, graph.ShapeOf(rank)))
+	dims = b.node("Add", []*graph.Value{dims, b.zero}, graph.TensorOf(graph.Int64, graph.ShapeOf(rank)))
+	return b.node("Reshape", []*graph.Value{x, dims}, x.Type)
+}
+
+// node places a node of the barrier with one result.
+func (b *barrier) node(name string, in []*graph.Value, t graph.Type, attrs ...*graph.Attr) *graph.Value {
+	m := b.w.Model
+	n := b.w.g.NewNode("", name, in, []string{m.Fresh(prefix + "barrier/" + name)}, attrs...)
+	n.Name = m.FreshNode(prefix + "barrier/" + name)
+	n.Meta.Set(graph.MetaRole, graph.RoleRecompute)
+	n.Out[0].Type = t
+	b.w.nodes = append(b.w.nodes, n)
+	b.w.placed[n] = true
+	b.w.made.Barriers++
+	for _, v := range in {
+		if v.Def != nil && v.Graph == b.w.g {
+			b.drop(v.Def)
+		}
+	}
+	return n.Out[0]
+}
+
+// int returns the constant int64[1] x.
+func (b *barrier) int(x int64) *graph.Value {
+	if b.ints[x] == nil {
+		b.ints[x] = b.node("Constant", nil, graph.TensorOf(graph.Int64, graph.ShapeOf(1)), graph.TensorAttr("value", graph.Ints([]int64{1}, x)))
+	}
+	return b.ints[x]
+}
