@@ -32,7 +32,7 @@ const order = `
 	< autodiff;
 
 	graph/op, graph/rewrite, graph/pass, graph/interp < prune, fuse, memplan;
-	memplan/offset, memplan/remat < memplan;
+	memplan/offset, memplan/remat < memplan < memplan/recompute < cmd/...;
 
 	npu/machine, internal/half < npu/isa < npu/token, npu/binary, npu/asm;
 	npu/isa, internal/suggest < npu/sim < npu/profile;

@@ -47,10 +47,9 @@ cost of all sequences. A share is one of the peak of the graph's own order.`,
 			&cli.StringFlag{Name: "buffers", Usage: "read buffers from `FILE`, - for standard input"},
 			&cli.StringFlag{Name: "capacity", Usage: "find a plan of at most `BYTES`, in place of the lowest"},
 			&cli.StringFlag{Name: "remat-graph", Usage: "read a graph from `FILE`, - for standard input"},
-			&cli.StringFlag{Name: "budget", Usage: "keep memory within `BYTES|%`"},
 			&cli.Int64Flag{Name: "effort", DefaultText: fmt.Sprintf("%d, %d for buffers, %d for graphs", memplan.DefaultEffort/million, offset.DefaultBudget/million, remat.DefaultMoves/million),
 				Usage: "stop after about `N` million steps of search"},
-		}, outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
+		}, budgetFlags(), outputFlags(), inputFlags(), passFlags(), []cli.Flag{reportFlag()}),
 		run: runPlan,
 	}
 }
@@ -79,8 +78,6 @@ func runPlan(s *session) error {
 		return s.planRemat()
 	case s.IsSet("capacity"):
 		return usagef("--capacity goes with --buffers")
-	case s.IsSet("budget"):
-		return usagef("--budget goes with --remat-graph")
 	}
 	return s.planModel()
 }

@@ -29,6 +29,17 @@ func (s *session) planModel() error {
 	if err := s.checkDrawings(); err != nil {
 		return err
 	}
+	if s.IsSet("budget") || s.Bool("curve") {
+		open, err := s.reopener(path)
+		if err != nil {
+			return err
+		}
+		b, err := s.newBudgeter(open, dims)
+		if err != nil {
+			return err
+		}
+		return b.planWithin(out)
+	}
 	m, closer, err := s.openModel(path)
 	if err != nil {
 		return err

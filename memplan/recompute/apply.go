@@ -5,6 +5,7 @@ import (
 
 	"gradtool/graph"
 	"gradtool/memplan"
+	"gradtool/memplan/remat"
 )
 
 // Applied says what a plan did to a model.
@@ -22,8 +23,25 @@ type writer struct {
 	copies  map[viewOf]*graph.Value       // views of versions
 	placed  map[*graph.Node]bool          // original nodes that stand in the order already
 	batch   map[*graph.Node]bool          // recomputing nodes since the last other one
+	later   []func()                      // changes of original nodes
 	barrier *barrier
 	made    Applied
+}
+
+// stretches is into how many parts the memory at the peak is divided: nodes that compute as much may change places.
+const stretches = 20
+
+// bytes returns the size of what n computes that takes memory.
+func (w *writer) bytes(n *graph.Node) (sum int64) {
+	for _, v := range n.Out {
+		if v == nil || memplan.Viewed(v) != nil || memplan.Constant(v) {
+			continue
+		}
+		if b, ok := memplan.SizeOf(v.Type).Int(); ok {
+			sum += b
+		}
+	}
+	return sum
 }
 
 // viewOf is a view applied to a version of what it views.
@@ -34,11 +52,15 @@ type viewOf struct{ view, of *graph.Value }
 // they stem from. What they read of others goes through a barrier of the given kind.
 func (p *Problem) Apply(sequence []int32, kind Barrier) (Applied, error) {
 	w := &writer{Problem: p, g: p.Model.Graph, version: map[*graph.Value]*graph.Value{}, copies: map[viewOf]*graph.Value{},
-		placed: map[*graph.Node]bool{}, batch: map[*graph.Node]bool{}}
-	w.barrier = newBarrier(w, kind)
+		placed: map[*graph.Node]bool{}}
+	u, err := remat.Simulate(p.Graph, sequence)
+	if err != nil {
+		return w.made, err
+	}
+	w.barrier = newBarrier(w, kind, u.Peak/stretches)
 	for _, n := range w.g.Nodes {
 		if len(n.Out) > 0 && n.Out[0] != nil && memplan.Constant(n.Out[0]) {
-			w.place(n)
+			w.place(n, nil)
 		}
 	}
 	for _, u := range sequence {
@@ -67,43 +89,64 @@ func (p *Problem) Apply(sequence []int32, kind Barrier) (Applied, error) {
 			}
 		}
 	}
+	for _, f := range w.later {
+		f()
+	}
 	w.g.Nodes = w.nodes
 	return w.made, nil
 }
 
-// place appends a node to the order.
-func (w *writer) place(n *graph.Node) {
+// place appends a node, which reads the given values, to the order.
+func (w *writer) place(n *graph.Node, reads []*graph.Value) {
 	w.placed[n] = true
 	w.nodes = append(w.nodes, n)
-	w.barrier.saw(n)
+	w.barrier.saw(n, reads)
+}
+
+// rewire makes an original node read what stands for its operands. That waits for the end, because copies are made of what the
+// node read at first.
+func (w *writer) rewire(n *graph.Node, values map[*graph.Value]*graph.Value) (reads []*graph.Value) {
+	ops, captured := operands(n), n.Captures()
+	for _, v := range ops {
+		reads = append(reads, values[v])
+	}
+	w.later = append(w.later, func() {
+		for i, v := range n.In {
+			if v != nil && values[v] != v {
+				n.SetIn(i, values[v])
+			}
+		}
+		for _, v := range captured {
+			if values[v] != v {
+				recapture(n, v, values[v])
+			}
+		}
+	})
+	return reads
 }
 
 // first places an original node, and in front of it the views that it reads.
 func (w *writer) first(n *graph.Node) error {
-	for i, v := range n.In {
-		if v == nil {
-			continue
-		}
-		x, err := w.now(v)
-		if err != nil {
-			return err
-		}
-		if x != v {
-			n.SetIn(i, x)
-		}
+	values, err := w.values(n)
+	if err != nil {
+		return err
 	}
-	for _, v := range n.Captures() {
-		x, err := w.now(v)
-		if err != nil {
-			return err
-		}
-		if x != v {
-			recapture(n, v, x)
-		}
-	}
-	clear(w.batch)
-	w.place(n)
+	w.barrier.wait(n, values, false)
+	w.place(n, w.rewire(n, values))
 	return nil
+}
+
+// values returns what stands for the operands of n.
+func (w *writer) values(n *graph.Node) (map[*graph.Value]*graph.Value, error) {
+	values := map[*graph.Value]*graph.Value{}
+	for _, v := range operands(n) {
+		x, err := w.now(v)
+		if err != nil {
+			return nil, err
+		}
+		values[v] = x
+	}
+	return values, nil
 }
 
 // recapture makes the subgraphs of n read x in place of v.
@@ -168,28 +211,17 @@ func (w *writer) now(v *graph.Value) (*graph.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.batch[x.Def] {
-		w.batch[k] = true
-	}
 	w.copies[key] = k.Out[v.Index]
 	return k.Out[v.Index], nil
 }
 
 // view places an original view, behind what shapes it.
 func (w *writer) view(n *graph.Node) error {
-	for i, u := range n.In[1:] {
-		if u == nil {
-			continue
-		}
-		y, err := w.now(u)
-		if err != nil {
-			return err
-		}
-		if y != u {
-			n.SetIn(i+1, y)
-		}
+	values, err := w.values(n)
+	if err != nil {
+		return err
 	}
-	w.place(n)
+	w.place(n, w.rewire(n, values))
 	return nil
 }
 
@@ -211,7 +243,7 @@ func (w *writer) clone(n *graph.Node, values map[*graph.Value]*graph.Value) (*gr
 	w.made.Again++
 	w.nodes = append(w.nodes, k)
 	w.placed[k] = true
-	w.barrier.saw(k)
+	w.barrier.saw(k, operands(k))
 	return k, nil
 }
 
@@ -220,26 +252,15 @@ const prefix = "recompute/"
 
 // again computes the results of n once more.
 func (w *writer) again(n *graph.Node) error {
-	values := map[*graph.Value]*graph.Value{}
-	waits := false
-	var err error
-	for _, v := range operands(n) {
-		if _, ok := values[v]; ok {
-			continue
-		}
-		if values[v], err = w.now(v); err != nil {
-			return err
-		}
-		waits = waits || values[v].Def != nil && w.batch[values[v].Def]
+	values, err := w.values(n)
+	if err != nil {
+		return err
 	}
-	if !waits {
-		w.barrier.hold(n, values, len(w.batch) == 0)
-	}
+	w.barrier.wait(n, values, true)
 	k, err := w.clone(n, values)
 	if err != nil {
 		return err
 	}
-	w.batch[k] = true
 	for i, v := range n.Out {
 		if v != nil {
 			w.version[v] = k.Out[i]

@@ -13,8 +13,8 @@ type Barrier uint8
 
 // Kinds of barriers.
 const (
-	// BarrierData makes one operand of each batch of copies depend on data computed just before: it is reshaped to its
-	// own shape plus a zero that is worked out from elements of all that came before. Nobody can know the zero before.
+	// BarrierData makes operands depend on data computed just before: they are reshaped to their own shape plus a zero that is
+	// worked out from elements of all that came before. Nobody can know the zero before.
 	BarrierData Barrier = iota
 	// BarrierShape takes the zero from the shapes of those values: cheaper, but a runtime that knows the shapes sees through it.
 	BarrierShape
@@ -37,31 +37,50 @@ var barrierNames = [...]string{"data", "shape", "none"}
 // String returns the barrier's name.
 func (b Barrier) String() string { return barrierNames[b] }
 
-// barrier builds barriers while nodes are placed.
+// barrier builds barriers while nodes are placed. It cuts the order into stretches: a token is a zero that depends on all
+// nodes in front of it, and what comes behind it, if it has a large result or computes one again, depends on the token. So
+// a runtime that orders nodes by rules of its own can only do so within a stretch.
 type barrier struct {
-	w     *writer
-	kind  Barrier
-	loose []*graph.Value // a result of each placed node that none placed later reads, in order of placement
-	at    map[*graph.Node]int
-	zero  *graph.Value // of the batch at hand
-	held  map[*graph.Value]*graph.Value
-	ints  map[int64]*graph.Value
+	w      *writer
+	kind   Barrier
+	stride int64                         // bytes that the nodes of a stretch compute, about
+	made   int64                         // by those of this one
+	active bool                          // there is something to wait for: nodes of the backward part, or some computed again
+	loose  []*graph.Value                // a result of each placed node that none placed later reads, in order of placement
+	at     map[*graph.Node]int           // where they are in loose
+	zero   *graph.Value                  // the last token
+	after  map[*graph.Node]bool          // nodes that depend on it
+	again  map[*graph.Node]bool          // originals of those that were computed again behind it
+	held   map[*graph.Value]*graph.Value // what values are that wait for it
+	ints   map[int64]*graph.Value
 }
 
-func newBarrier(w *writer, kind Barrier) *barrier {
-	return &barrier{w: w, kind: kind, at: map[*graph.Node]int{}, ints: map[int64]*graph.Value{}}
+func newBarrier(w *writer, kind Barrier, stride int64) *barrier {
+	b := &barrier{w: w, kind: kind, stride: max(stride, 1), ints: map[int64]*graph.Value{}, at: map[*graph.Node]int{}}
+	b.reset()
+	return b
+}
+
+// reset forgets what depends on the last token.
+func (b *barrier) reset() {
+	b.made, b.after, b.again, b.held = 0, map[*graph.Node]bool{}, map[*graph.Node]bool{}, map[*graph.Value]*graph.Value{}
 }
 
 // saw notes that a node was placed: what it reads has run before whatever waits for it.
-func (b *barrier) saw(n *graph.Node) {
-	for _, v := range operands(n) {
+func (b *barrier) saw(n *graph.Node, reads []*graph.Value) {
+	for _, v := range reads {
 		if v.Def != nil && v.Graph == b.w.g {
 			b.drop(v.Def)
+			b.after[n] = b.after[n] || b.after[v.Def]
 		}
 	}
 	if v := witness(n); v != nil {
 		b.at[n] = len(b.loose)
 		b.loose = append(b.loose, v)
+	}
+	b.made += b.w.bytes(n)
+	if n.Meta.Get(graph.MetaRole) == graph.RoleBackward {
+		b.active = true
 	}
 }
 
@@ -89,46 +108,68 @@ func witness(n *graph.Node) *graph.Value {
 	return nil
 }
 
-// hold makes one of the operands of a copy of n wait for all nodes placed so far. anew says that the copy is the first of a
-// batch: the others wait for the same.
-func (b *barrier) hold(n *graph.Node, values map[*graph.Value]*graph.Value, anew bool) {
+// small is the share of a stretch's bytes below which results may come early.
+const small = 64
+
+// wait makes node n, or a copy of it, wait for the last token if it does not yet: values says what stands for its
+// operands, and gets another entry. A new token begins where a stretch is full.
+func (b *barrier) wait(n *graph.Node, values map[*graph.Value]*graph.Value, again bool) {
 	if b.kind == BarrierNone {
 		return
 	}
-	if anew || b.held == nil {
-		b.zero, b.held = nil, map[*graph.Value]*graph.Value{}
+	b.active = b.active || again
+	if b.active && b.made >= b.stride || again && (b.zero == nil || b.again[n]) {
+		if z := b.token(); z != nil {
+			b.zero = z
+		}
+	}
+	if again {
+		b.again[n] = true
+	}
+	if b.zero == nil || !again && b.w.bytes(n)*small < b.stride {
+		return
+	}
+	for _, v := range operands(n) {
+		if x := values[v]; x.Def != nil && b.after[x.Def] {
+			return
+		}
 	}
 	v := handle(n)
+	if v == nil || !again && rank(v) < computed {
+		return // weights are brought into other forms beforehand
+	}
 	x := values[v]
 	if b.held[x] == nil {
-		if b.zero == nil {
-			b.zero = b.token()
-		}
-		if b.zero == nil {
-			return // nothing came before
-		}
 		b.held[x] = b.reshape(x)
 	}
 	values[v] = b.held[x]
 }
 
-// handle returns the operand of n to hold: rather one that nodes compute than an input, rather an input than a weight, which
-// runtimes bring into forms of their own beforehand.
-func handle(n *graph.Node) *graph.Value {
-	rank := func(v *graph.Value) int {
-		switch {
-		case !v.Type.IsTensor() || !v.Type.Shape.HasRank():
-			return 0
-		case v.Init != nil && !v.IsInput(), v.Def != nil && len(v.Def.In) == 0:
-			return 1
-		case v.Def == nil:
-			return 2
-		}
-		return 3
+// Ranks of operands by how well they can wait.
+const (
+	unfit    = iota
+	weight   // runtimes bring weights into forms of their own beforehand
+	input    // of the graph
+	computed // by a node
+)
+
+func rank(v *graph.Value) int {
+	switch {
+	case !v.Type.IsTensor() || !v.Type.Shape.HasRank():
+		return unfit
+	case v.Init != nil && !v.IsInput(), v.Def != nil && len(v.Def.In) == 0:
+		return weight
+	case v.Def == nil:
+		return input
 	}
+	return computed
+}
+
+// handle returns the operand of n that can wait best, nil if none can.
+func handle(n *graph.Node) *graph.Value {
 	var best *graph.Value
 	for _, v := range n.In {
-		if v != nil && rank(v) > 0 && (best == nil || rank(v) > rank(best)) {
+		if v != nil && rank(v) > unfit && (best == nil || rank(v) > rank(best)) {
 			best = v
 		}
 	}
@@ -162,7 +203,9 @@ func (b *barrier) token() *graph.Value {
 		return nil
 	}
 	zero := b.combine(parts)
-	b.loose, b.at[zero.Def] = append(b.loose, zero), 0
+	b.loose, b.at[zero.Def] = append(b.loose[:0], zero), 0
+	b.reset()
+	b.after[zero.Def] = true
 	return zero
 }
 
@@ -211,8 +254,9 @@ func (b *barrier) node(name string, in []*graph.Value, t graph.Type, attrs ...*g
 	b.w.placed[n] = true
 	b.w.made.Barriers++
 	for _, v := range in {
-		if v.Def != nil && v.Graph == b.w.g {
+		if v.Def != nil {
 			b.drop(v.Def)
+			b.after[n] = b.after[n] || b.after[v.Def]
 		}
 	}
 	return n.Out[0]

@@ -15,12 +15,12 @@ const DefaultMoves = 1_000_000
 // rungs is how many budgets a front is made for, in equal steps down from the peak.
 const rungs = 50
 
-// Front returns plans for budgets from the peak of the graph's own order down, see [remat.Front]. They do not depend on what
+// Front returns plans for budgets from base, the peak that shares are meant of, down, see [remat.Front]. They do not depend on what
 // budget is asked for, so a tighter one never has a cheaper plan, or one with a higher peak.
-func (p *Problem) Front(moves int) ([]remat.Plan, error) {
+func (p *Problem) Front(base int64, moves int) ([]remat.Plan, error) {
 	var budgets []int64
 	for k := int64(1); k < rungs; k++ {
-		budgets = append(budgets, p.Peak/rungs*(rungs-k)+p.Peak%rungs*(rungs-k)/rungs)
+		budgets = append(budgets, base/rungs*(rungs-k)+base%rungs*(rungs-k)/rungs)
 	}
 	return remat.Front(p.Graph, budgets, moves)
 }

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"gradtool/graph"
+	"gradtool/graph/pass"
+	"gradtool/internal/selector"
+	"gradtool/internal/size"
+	"gradtool/internal/table"
+	"gradtool/memplan"
+	"gradtool/memplan/recompute"
+	"gradtool/memplan/remat"
+)
+
+// budgetFlags are those of planning under a budget.
+func budgetFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "budget", Usage: "keep memory within `BYTES|%`, computing values again where that is needed; a share is one of the peak of the order given"},
+		&cli.BoolFlag{Name: "curve", DisableDefaultText: true, Usage: "write no model but a table: what each budget costs"},
+		&cli.StringFlag{Name: "policy", Value: "nothing", DefaultText: "nothing",
+			Usage: "what is never computed again: `nothing|dots|names:NAMES`; dots are matrix products and convolutions, NAMES a pattern of value names"},
+		&cli.StringFlag{Name: "costs", Usage: "take costs of nodes from `FILE`: CSV with the columns node and cost, or a profile that ONNX Runtime wrote"},
+		&cli.StringFlag{Name: "barrier", Value: "data", DefaultText: "data",
+			Usage: "what keeps a runtime from computing again too early: `data|shape|none`"},
+	}
+}
+
+// budgeter is one run of plan with a budget.
+type budgeter struct {
+	*session
+	open    func() (*graph.Model, io.Closer, error)
+	dims    map[string]int64
+	amount  size.Amount
+	kind    recompute.Barrier
+	costs   recompute.Costs
+	problem *recompute.Problem // of the model as read last
+	front   []remat.Plan
+	budget  int64
+	limit   int64 // of the next try: what a plan may need so that its arena keeps to the budget
+	chosen  remat.Plan
+	applied recompute.Applied
+	base    int64 // bytes of the order given
+	flops   float64
+	more    float64 // FLOPs that come on top
+	solved  time.Duration
+}
+
+// newBudgeter reads the flags.
+func (s *session) newBudgeter(open func() (*graph.Model, io.Closer, error), dims map[string]int64) (*budgeter, error) {
+	b := &budgeter{session: s, open: open, dims: dims}
+	var err error
+	if s.IsSet("budget") {
+		if b.amount, err = size.Parse(s.String("budget")); err != nil {
+			return nil, usagef("--budget: %v", err)
+		}
+	}
+	if b.kind, err = recompute.ParseBarrier(s.String("barrier")); err != nil {
+		return nil, usagef("--%v", err)
+	}
+	if file := s.String("costs"); file != "" {
+		if err := s.readFile(file, func(r io.Reader) (err error) { b.costs, err = recompute.ReadCosts(r); return err }); err != nil {
+			return nil, err
+		}
+	}
+	switch p := s.String("policy"); {
+	case p == "nothing", p == "dots", strings.HasPrefix(p, "names:") && len(p) > len("names:"):
+	default:
+		return nil, usagef("--policy %q: want nothing, dots or names:NAMES", p)
+	}
+	return b, nil
+}
+
+// policy returns what --policy says about m.
+func (b *budgeter) policy(m *graph.Model) (recompute.Policy, error) {
+	p := recompute.Policy{Dots: b.String("policy") == "dots"}
+	pattern, ok := strings.CutPrefix(b.String("policy"), "names:")
+	if !ok {
+		return p, nil
+	}
+	var values []*graph.Value
+	for _, n := range m.Graph.Nodes {
+		for _, v := range n.Out {
+			if v != nil {
+				values = append(values, v)
+			}
+		}
+	}
+	sel := selector.Selector{What: "value", Names: names(values), ReadFile: os.ReadFile}
+	chosen, err := sel.Select([]string{pattern})
+	if err != nil {
+		return p, fmt.Errorf("--policy: %w", err)
+	}
+	keep := map[*graph.Node]bool{}
+	for _, v := range pick(values, chosen) {
+		keep[v.Def] = true
+	}
+	p.Keep = func(n *graph.Node) bool { return keep[n] }
+	return p, nil
+}
+
+// planWithin plans a model that keeps to a budget.
+func (b *budgeter) planWithin(out target) error {
+	var made *memplan.Made
+	var plan *memplan.Plan
+	begin := time.Now()
+	for b.limit = -1; ; {
+		m, closer, err := b.open()
+		if err != nil {
+			return err
+		}
+		done, err := func() (bool, error) {
+			defer closer.Close()
+			if err := inspect(m); err != nil {
+				return false, err
+			}
+			if err := bindDims(m, b.dims); err != nil {
+				return false, err
+			}
+			passes := b.passes(memplan.PlanOptions{KeepOrder: true, Effort: b.effort(memplan.DefaultEffort)}, &made)
+			if err := b.runPasses(m, passes); err != nil {
+				return false, budgetError(m, err)
+			}
+			if b.Bool("curve") {
+				return true, b.writeCurve()
+			}
+			plan = made.Plan(b.dims)
+			if plan.Arena > b.budget && b.chosen.Peak > 0 { // gaps in the arena: ask for less
+				b.limit = b.chosen.Peak - 1
+				return false, nil
+			}
+			if err := memplan.Check(m.Graph, plan); err != nil {
+				return false, fmt.Errorf("the plan is wrong, please report this: %w", err)
+			}
+			if err := plan.Write(m); err != nil {
+				return false, err
+			}
+			return true, b.saveModel(out, m)
+		}()
+		if err != nil {
+			return err
+		}
+		if done {
+			break
+		}
+	}
+	if !b.Bool("curve") {
+		b.tell(made, plan, time.Since(begin))
+	}
+	return nil
+}
+
+// budgetError is planError; a budget that cannot be kept to is reported without the name of a pass.
+func budgetError(m *graph.Model, err error) error {
+	var low *recompute.BudgetError
+	if errors.As(err, &low) {
+		return hint(low, "--curve shows the budgets that have plans")
+	}
+	return planError(m, err)
+}
+
+// passes are those of plan, with one that computes values again.
+func (b *budgeter) passes(opt memplan.PlanOptions, res **memplan.Made) []pass.Pass {
+	list := planPasses(opt, res)
+	at := slices.IndexFunc(list, func(p pass.Pass) bool { return p.Name == "infer" })
+	return slices.Insert(list, at+1, pass.Pass{
+		Name: "recompute", Doc: "compute values again that would be kept too long", Required: true,
+		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) { return true, b.recompute(m) },
+	})
+}
+
+// recompute brings the model within the limit.
+func (b *budgeter) recompute(m *graph.Model) error {
+	given, err := memplan.Analyze(m.Graph, nil, memplan.Options{})
+	if err != nil {
+		return err
+	}
+	if b.base = given.Peak; !b.Bool("keep-order") {
+		ordered, err := memplan.Make(m.Graph, memplan.PlanOptions{Effort: 1})
+		if err != nil {
+			return err
+		}
+		ordered.Apply()
+	}
+	policy, err := b.policy(m)
+	if err != nil {
+		return err
+	}
+	if b.problem, err = recompute.New(m, recompute.Options{Policy: policy, Costs: b.costs}); err != nil {
+		return err
+	}
+	if b.front == nil {
+		begin := time.Now()
+		if b.front, err = b.problem.Front(b.base, int(b.effort(recompute.DefaultMoves))); err != nil {
+			return err
+		}
+		b.solved = time.Since(begin)
+		b.budget = b.amount.Of(b.base)
+		b.limit = b.budget
+	}
+	if b.Bool("curve") {
+		return nil
+	}
+	if b.chosen, err = b.problem.Choose(b.front, b.limit); err != nil {
+		return err
+	}
+	_, b.more = b.problem.Again(b.chosen.Sequence)
+	b.flops = b.problem.Work()
+	b.applied, err = b.problem.Apply(b.chosen.Sequence, b.kind)
+	return err
+}
+
+// writeCurve prints what the plans of the front cost.
+func (b *budgeter) writeCurve() error {
+	type point struct {
+		Share float64 `json:"percent"`
+		Peak  int64   `json:"peak"`
+		Cost  float64 `json:"cost_increase_percent"`
+		FLOPs float64 `json:"flops_increase_percent"`
+		Again int     `json:"recomputations"`
+	}
+	points := []point{}
+	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
+	t := table.New(num("peak"), num("of own order"), num("cost"), num("FLOPs"), num("recomputed"))
+	base := b.problem.Graph.BaseCost()
+	for _, p := range b.front {
+		nodes, flops := b.problem.Again(p.Sequence)
+		x := point{Share: 100 + percent(p.Peak, b.base), Peak: p.Peak, Cost: percent(p.Cost, base), Again: nodes}
+		if work := b.problem.Work(); work > 0 {
+			x.FLOPs = 100 * flops / work
+		}
+		points = append(points, x)
+		t.Row(size.Bytes(x.Peak), fmt.Sprintf("%.1f %%", x.Share), fmt.Sprintf("+%.2f %%", x.Cost), fmt.Sprintf("+%.2f %%", x.FLOPs), fmt.Sprint(x.Again))
+	}
+	b.report.set("own_peak_shared", b.base)
+	b.report.set("curve", points)
+	return b.save(b.dataTarget(), func(w io.Writer) error { return t.Write(w, table.Options{}) })
+}
+
+// tell says what was planned.
+func (b *budgeter) tell(m *memplan.Made, p *memplan.Plan, took time.Duration) {
+	share := 0.0
+	if b.flops > 0 {
+		share = 100 * b.more / b.flops
+	}
+	b.summaryf("own order %s, budget %s, planned %s, arena %s; %s computed again (FLOPs +%.2f %%), %s of barriers; %s", size.Bytes(b.base),
+		size.Bytes(b.budget), size.Bytes(m.Peak), size.Bytes(p.Arena), count(b.applied.Again, "node"), share, count(b.applied.Barriers, "node"), size.Duration(took))
+	r := b.report
+	r.set("own_peak_shared", b.base)
+	r.set("budget", b.budget)
+	r.set("peak", m.Peak)
+	r.set("model_peak", b.chosen.Peak)
+	r.set("arena", p.Arena)
+	r.set("recomputations", b.applied.Again)
+	r.set("barrier_nodes", b.applied.Barriers)
+	r.set("flops", b.flops)
+	r.set("flops_increase_percent", share)
+	r.set("cost_increase_percent", percent(b.chosen.Cost, b.problem.Graph.BaseCost()))
+	r.set("solve_seconds", b.solved.Seconds())
+	r.set("plan", p)
+}
