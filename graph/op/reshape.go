@@ -10,6 +10,13 @@ import (
 // inferReshape resolves 0 (copied from the operand unless allowzero is set) and -1 (what is left of the number of
 // elements). A size that is not known follows from the others too.
 func inferReshape(c *InferCtx) error {
+	if s := c.Shape(0); s != nil && c.Node.Meta.Get(graph.MetaBarrier) != "" {
+		if len(s) == 0 {
+			s = graph.ShapeOf(1)
+		}
+		c.Set(0, c.Elem(0), s)
+		return nil
+	}
 	target := c.Dims(1)
 	if target == nil {
 		c.Set(0, c.Elem(0), nil)

@@ -141,9 +141,10 @@ func refers(n *graph.Node) bool {
 	return slices.ContainsFunc(n.Attrs, func(a *graph.Attr) bool { return a.Ref != "" })
 }
 
-// operands matches the operands of n. A node with an attribute that is the enclosing function's matches nothing.
+// operands matches the operands of n. A node with an attribute that is the enclosing function's matches nothing, nor does a
+// barrier.
 func (m *Match) operands(p *Pattern, n *graph.Node) bool {
-	if refers(n) {
+	if refers(n) || n.Meta.Get(graph.MetaBarrier) != "" {
 		return false
 	}
 	for i, a := range p.args {

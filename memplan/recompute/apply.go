@@ -57,12 +57,17 @@ func (p *Problem) Apply(sequence []int32, kind Barrier) (Applied, error) {
 	if err != nil {
 		return w.made, err
 	}
+	live, err := memplan.Analyze(w.g, nil, memplan.Options{})
+	if err != nil {
+		return w.made, err
+	}
 	w.barrier = newBarrier(w, kind, u.Peak/stretches)
 	for _, n := range w.g.Nodes {
 		if len(n.Out) > 0 && n.Out[0] != nil && memplan.Constant(n.Out[0]) {
 			w.place(n, nil)
 		}
 	}
+	w.barrier.veil(live.State)
 	for _, u := range sequence {
 		n := p.Nodes[u]
 		switch {
@@ -174,6 +179,9 @@ func recapture(n *graph.Node, v, x *graph.Value) {
 // now returns what stands for v at this place in the order: the latest computation of it, and of views one of that.
 func (w *writer) now(v *graph.Value) (*graph.Value, error) {
 	n := v.Def
+	if x := w.version[v]; x != nil && n == nil {
+		return x, nil
+	}
 	if n == nil || v.Graph != w.g || len(n.Out) > 0 && n.Out[0] != nil && memplan.Constant(n.Out[0]) {
 		return v, nil
 	}

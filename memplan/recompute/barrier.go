@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gradtool/graph"
+	"gradtool/memplan"
 )
 
 // Barrier says how what recomputes is kept from running before the plan has it run. A copy of a node whose operands are there early
@@ -66,6 +67,34 @@ func (b *barrier) reset() {
 	b.made, b.after, b.again, b.held = 0, map[*graph.Node]bool{}, map[*graph.Node]bool{}, map[*graph.Value]*graph.Value{}
 }
 
+// veil makes everything read the graph inputs through a barrier, but those that an optimizer writes over. A runtime that
+// knows that two results are of the same size may keep the memory of one that died for one that is made much later; what it
+// cannot know before the data is there it cannot plan.
+func (b *barrier) veil(state []memplan.Pair) {
+	if b.kind != BarrierData {
+		return
+	}
+	over := map[*graph.Value]bool{}
+	for _, s := range state {
+		over[s.From] = true
+	}
+	var list []*graph.Value
+	for _, v := range b.w.g.Inputs {
+		if v.Init == nil && !over[v] && v.NumUses() > 0 && rank(v) == input && len(v.Type.Shape) > 0 && readable(v) {
+			list = append(list, v)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	b.loose = append(b.loose, list[0])
+	b.zero = b.token()
+	for _, v := range list {
+		b.w.version[v] = b.reshape(v)
+	}
+	b.zero = nil
+}
+
 // saw notes that a node was placed: what it reads has run before whatever waits for it.
 func (b *barrier) saw(n *graph.Node, reads []*graph.Value) {
 	for _, v := range reads {
@@ -98,14 +127,20 @@ func witness(n *graph.Node) *graph.Value {
 		return nil
 	}
 	for _, v := range n.Out {
-		if v == nil || !v.Type.IsTensor() || v.Type.Elem == graph.String || v.Type.Elem.IsComplex() || v.Type.Elem.Bits() < 8 {
-			continue
-		}
-		if size, ok := v.Type.Shape.Size().Int(); ok && size > 0 {
+		if v != nil && readable(v) {
 			return v
 		}
 	}
 	return nil
+}
+
+// readable reports whether v has a first element that can be cast to a float.
+func readable(v *graph.Value) bool {
+	if !v.Type.IsTensor() || v.Type.Elem == graph.String || v.Type.Elem.IsComplex() || v.Type.Elem.Bits() < 8 {
+		return false
+	}
+	size, ok := v.Type.Shape.Size().Int()
+	return ok && size > 0
 }
 
 // small is the share of a stretch's bytes below which results may come early.
@@ -234,13 +269,17 @@ func (b *barrier) combine(parts []*graph.Value) *graph.Value {
 // reshape returns x in its own shape, once the token is there.
 func (b *barrier) reshape(x *graph.Value) *graph.Value {
 	rank := int64(len(x.Type.Shape))
-	if rank == 0 { // the zero becomes the axis at which a scalar gets and loses a dimension
-		y := b.node("Unsqueeze", []*graph.Value{x, b.zero}, graph.TensorOf(x.Type.Elem, graph.ShapeOf(1)))
-		return b.node("Squeeze", []*graph.Value{y, b.zero}, x.Type)
+	if rank == 0 { // a scalar has no shape to add the zero to: it becomes a vector, and a scalar again
+		dims := b.node("Add", []*graph.Value{b.int(1), b.zero}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
+		y := b.node("Reshape", []*graph.Value{x, dims}, graph.TensorOf(x.Type.Elem, graph.ShapeOf(1)))
+		y.Def.Meta.Set(graph.MetaBarrier, b.kind.String())
+		return b.node("Squeeze", []*graph.Value{y, b.int(0)}, x.Type)
 	}
 	dims := b.node("Shape", []*graph.Value{x}, graph.TensorOf(graph.Int64, graph.ShapeOf(rank)))
 	dims = b.node("Add", []*graph.Value{dims, b.zero}, graph.TensorOf(graph.Int64, graph.ShapeOf(rank)))
-	return b.node("Reshape", []*graph.Value{x, dims}, x.Type)
+	y := b.node("Reshape", []*graph.Value{x, dims}, x.Type)
+	y.Def.Meta.Set(graph.MetaBarrier, b.kind.String())
+	return y
 }
 
 // node places a node of the barrier with one result.
