@@ -29,6 +29,13 @@ exactly that size. Every plan is replayed by a checker of its own before it is w
 what has no size before the model runs lie elsewhere. Sizes must be known: --dim gives symbolic dimensions
 theirs, which the written model then has.
 
+With --budget values are computed again that would be kept too long, such that the arena keeps to the budget at the
+least cost found; the model written has the copies, marked "recompute", and barriers that keep a runtime which
+orders or merges nodes by rules of its own from undoing that. A tighter budget never has a cheaper plan. A budget that cannot
+be kept to is refused with the node at which memory lacks, and what is alive there. Random operators without a seed,
+operators with subgraphs and whatever has "gradtool.remat": "keep" in its metadata are never computed again; "again"
+there allows it.
+
 Without a model the planners work on their own, on tables of buffers and bare graphs. --buffers reads CSV with the columns id, lower, upper (lifetime, half-open), size and optionally alignment, gaps,
 hint and offset (where a buffer is fixed), as MiniMalloc does, and writes it with the offsets. The bound is the
 most bytes that live at one time: no plan is lower.
@@ -37,6 +44,7 @@ most bytes that live at one time: no plan is lower.
 in which nodes may come again, whose memory stays within --budget at the least cost found, and prints a bound on the
 cost of all sequences. A share is one of the peak of the graph's own order.`,
 		examples: []string{"gradtool plan --dim N=32 train.onnx -o planned.onnx", "gradtool plan --explain --dim N=32 train.onnx -o planned.onnx",
+			"gradtool plan --dim N=32 --curve train.onnx", "gradtool plan --dim N=32 --budget 50% train.onnx -o small.onnx",
 			"gradtool plan --buffers live.csv -o plan.csv", "gradtool plan --buffers live.csv --capacity 1048576 -o plan.csv",
 			"gradtool plan --remat-graph net.json --budget 70% -o plan.json"},
 		flags: slices.Concat([]cli.Flag{

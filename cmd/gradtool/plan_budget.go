@@ -108,7 +108,7 @@ func (b *budgeter) policy(m *graph.Model) (recompute.Policy, error) {
 }
 
 // planWithin plans a model that keeps to a budget.
-func (b *budgeter) planWithin(out target) error {
+func (b *budgeter) planWithin(out target, path string) error {
 	var made *memplan.Made
 	var plan *memplan.Plan
 	begin := time.Now()
@@ -143,19 +143,25 @@ func (b *budgeter) planWithin(out target) error {
 			if err := plan.Write(m); err != nil {
 				return false, err
 			}
-			return true, b.saveModel(out, m)
+			if err := b.saveModel(out, m); err != nil {
+				return false, err
+			}
+			if err := b.drawPlan(made, path); err != nil {
+				return false, err
+			}
+			b.tell(made, plan, time.Since(begin))
+			if b.Bool("explain") {
+				return true, b.explainPlan(made, plan)
+			}
+			return true, nil
 		}()
 		if err != nil {
 			return err
 		}
 		if done {
-			break
+			return nil
 		}
 	}
-	if !b.Bool("curve") {
-		b.tell(made, plan, time.Since(begin))
-	}
-	return nil
 }
 
 // budgetError is planError; a budget that cannot be kept to is reported without the name of a pass.

@@ -38,7 +38,7 @@ func (s *session) planModel() error {
 		if err != nil {
 			return err
 		}
-		return b.planWithin(out)
+		return b.planWithin(out, path)
 	}
 	m, closer, err := s.openModel(path)
 	if err != nil {

@@ -2,6 +2,7 @@ package recompute
 
 import (
 	"fmt"
+	"slices"
 
 	"gradtool/graph"
 	"gradtool/memplan"
@@ -202,7 +203,7 @@ func (w *writer) now(v *graph.Value) (*graph.Value, error) {
 	if y := w.copies[key]; y != nil {
 		return y, nil
 	}
-	if x == n.In[0] && !w.placed[n] {
+	if !w.placed[n] {
 		w.copies[key] = v
 		return v, w.view(n)
 	}
@@ -244,7 +245,7 @@ func (w *writer) clone(n *graph.Node, values map[*graph.Value]*graph.Value) (*gr
 	if n.Meta.Get(graph.MetaRole) == graph.RoleRecompute && n.Meta.Get(graph.MetaFrom) != "" {
 		from = n.Meta.Get(graph.MetaFrom)
 	} else if from == "" {
-		from = n.Op
+		from = n.Out[slices.IndexFunc(n.Out, func(v *graph.Value) bool { return v != nil })].Name
 	}
 	k.Meta.Set(graph.MetaRole, graph.RoleRecompute)
 	k.Meta.Set(graph.MetaFrom, from)

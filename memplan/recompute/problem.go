@@ -4,7 +4,6 @@
 package recompute
 
 import (
-	"fmt"
 	"slices"
 
 	"gradtool/graph"
@@ -259,8 +258,11 @@ func (p *Problem) Work() (flops float64) {
 
 // label names a unit in messages.
 func (p *Problem) label(u int32) string {
-	if p.Nodes[u] == nil {
-		return fmt.Sprintf("outputs of %s", p.Graph.Names[u])
+	switch {
+	case p.Nodes[u] != nil:
+		return p.Graph.Names[u]
+	case int(u) == len(p.Nodes)-1:
+		return "the end, where all outputs are there,"
 	}
-	return p.Graph.Names[u]
+	return "outputs of " + p.Graph.Names[u]
 }
