@@ -41,7 +41,7 @@ func (p *pruner) shapes() error {
 // runTime returns the elements of the node's shape operand if it is computed at run time.
 func (p *pruner) runTime(n *graph.Node) []graph.Dim {
 	v := n.Operand(1)
-	if v == nil || v.Def == nil || v.Def.Is("Constant") || n.Meta.Get(graph.MetaBarrier) != "" || n.Operand(0) == nil || refers(n) || p.trains(v) {
+	if v == nil || v.Def == nil || v.Def.Is("Constant") || n.Meta.Get(graph.MetaRole) == graph.RoleRecompute || n.Operand(0) == nil || refers(n) || p.trains(v) {
 		return nil
 	}
 	d := p.info.Dims(v)

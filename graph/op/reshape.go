@@ -15,6 +15,7 @@ func inferReshape(c *InferCtx) error {
 			s = graph.ShapeOf(1)
 		}
 		c.Set(0, c.Elem(0), s)
+		c.SetDims(0, c.Info.Elems(c.Node.Operand(0)))
 		return nil
 	}
 	target := c.Dims(1)

@@ -200,12 +200,17 @@ func rank(v *graph.Value) int {
 	return computed
 }
 
-// handle returns the operand of n that can wait best, nil if none can.
+// handle returns the operand of n that can wait best, of several the largest, nil if none can.
 func handle(n *graph.Node) *graph.Value {
 	var best *graph.Value
+	var most int64
 	for _, v := range n.In {
-		if v != nil && rank(v) > unfit && (best == nil || rank(v) > rank(best)) {
-			best = v
+		if v == nil || rank(v) == unfit {
+			continue
+		}
+		size, _ := memplan.SizeOf(v.Type).Int()
+		if best == nil || rank(v) > rank(best) || rank(v) == rank(best) && size > most {
+			best, most = v, size
 		}
 	}
 	return best

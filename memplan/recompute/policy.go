@@ -33,10 +33,27 @@ func (p Policy) keeps(n *graph.Node) bool {
 	switch {
 	case d == nil, len(n.Subgraphs()) > 0:
 		return true
-	case d.Has(op.Random) && n.Attr("seed") == nil && op.KindOf(n) == op.KindOpaque:
+	case d.Has(op.Random) && n.Attr("seed") == nil && op.KindOf(n) == op.KindOpaque && !dropsNothing(n):
 		return true
 	case p.Dots && op.KindOf(n) == op.KindContract:
 		return true
 	}
 	return p.Keep != nil && p.Keep(n)
+}
+
+// dropsNothing reports whether n is a Dropout with the constant ratio 0.
+func dropsNothing(n *graph.Node) bool {
+	v := n.Operand(1)
+	if !n.Is("Dropout") || v == nil {
+		return false
+	}
+	t := v.Init
+	if t == nil && v.Def != nil && v.Def.Is("Constant") && v.Def.Attr("value") != nil {
+		t = v.Def.Attr("value").T
+	}
+	if t == nil || v.IsInput() {
+		return false
+	}
+	a, err := op.FromTensor(t, false)
+	return err == nil && a.IsFloat() && a.Len() == 1 && a.Float(0) == 0
 }

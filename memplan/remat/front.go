@@ -1,6 +1,9 @@
 package remat
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Front returns plans for budgets, which it takes in falling order, each search going on from plans for the budget
 // before: what is worth computing again at one budget mostly is so at the next. The plans are a front: none has both a
@@ -21,7 +24,7 @@ func Front(g *Graph, budgets []int64, moves int) ([]Plan, error) {
 	floor, _ := Floor(g)
 	budgets = slices.DeleteFunc(slices.Compact(budgets), func(b int64) bool { return b >= u.Peak || b < floor })
 	plans := []Plan{{g.Order, u.Peak, u.Cost}}
-	l := &ladder{g: g, greedy: g.Order, annealed: g.Order}
+	l := &ladder{g: g, fitter: newFitter(g), greedy: g.Order, annealed: g.Order}
 	if len(budgets) > 0 {
 		l.family = family(g, relatives)
 	}
@@ -52,6 +55,7 @@ const (
 // ladder takes one budget after another.
 type ladder struct {
 	g        *Graph
+	fitter   *fitter
 	greedy   []int32 // what evictions alone led to
 	annealed []int32 // the last plan
 	family   [][]int32
@@ -65,7 +69,7 @@ func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
 	var best []int32
 	cost := int64(unlimited)
 	try := func(from []int32) []int32 {
-		s := fit(l.g, from, budget)
+		s := l.fitter.fit(from, budget, cost, nil)
 		if s != nil {
 			if c := costOf(l.g, s); c < cost {
 				best, cost = s, c
@@ -83,6 +87,8 @@ func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
 	start := best
 	if start == nil {
 		start = l.annealed
+	} else {
+		start = l.refit(start, budget, int64(moves)*repairs, seed)
 	}
 	a := newAnnealer(l.g, start, budget, seed)
 	s := cool
@@ -92,6 +98,44 @@ func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
 		l.annealed = a.best
 	}
 	return a.best
+}
+
+// repairs is how many steps the search by repair may measure for each move of annealing.
+const repairs = 10
+
+// refit looks for cheaper sequences within the budget: in turn it forgets what is computed again of some nodes that stand
+// close together, and fits the rest to the budget with scores that are a little off.
+func (l *ladder) refit(best []int32, budget, work int64, seed uint64) []int32 {
+	rng := rand.New(rand.NewPCG(seed, 0x5851f42d4c957f2d))
+	place := make([]int, len(l.g.Names))
+	for k, v := range l.g.Order {
+		place[v] = k
+	}
+	cost := costOf(l.g, best)
+	base := l.g.BaseCost()
+	seen := make([]bool, len(place))
+	var part []int32
+	for until := l.fitter.work + work; l.fitter.work < until && cost > base; {
+		// A window of the order, of a size between a fiftieth and all of it.
+		width := len(place)/50 + rng.IntN(1+rng.IntN(len(place)))
+		from := rng.IntN(len(place)) - width/2
+		part = part[:0]
+		clear(seen)
+		for _, v := range best {
+			if seen[v] && place[v] >= from && place[v] < from+width {
+				continue
+			}
+			seen[v] = true
+			part = append(part, v)
+		}
+		l.fitter.work += int64(len(part))
+		if s := l.fitter.fit(part, budget, cost, rng); s != nil {
+			if c := costOf(l.g, s); c < cost {
+				best, cost = s, c
+			}
+		}
+	}
+	return best
 }
 
 // costOf returns the cost of a sequence.

@@ -1,6 +1,9 @@
 package remat
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // fitter brings a sequence within a budget step by step, in the manner of the evictions of DTR (Kirisame et al.,
 // "Dynamic Tensor Rematerialization", ICLR 2021), but with the whole sequence in view: as long as memory is above the
@@ -19,6 +22,14 @@ type fitter struct {
 	lots   []int64 // by step, number of steps in front of it that are above the budget
 	when   [][]int32
 
+	options []option
+	round   int32
+	dropped []int32 // by node, the last round that dropped it
+	needed  []int32 // by node, the last round that computed it again or read it for that
+	cost    int64
+	rng     *rand.Rand
+	work    int64 // steps measured
+
 	seen   []int32 // by node, the last query that entered it in a recipe
 	query  int32
 	recipe []int32 // what is computed again, operands first
@@ -30,15 +41,22 @@ const evictions = 40
 // recipeMost bounds how many computations one eviction adds.
 const recipeMost = 64
 
-// fit returns a sequence within the budget that starts from the given one, nil if it finds none.
-func fit(g *Graph, sequence []int32, budget int64) []int32 {
+// newFitter returns a fitter for sequences of g.
+func newFitter(g *Graph) *fitter {
 	n := len(g.Names)
-	f := &fitter{g: g, budget: budget, sequence: slices.Clone(sequence), made: make([]int32, n), seen: make([]int32, n), when: make([][]int32, n)}
+	return &fitter{g: g, made: make([]int32, n), seen: make([]int32, n), when: make([][]int32, n), dropped: make([]int32, n), needed: make([]int32, n)}
+}
+
+// fit returns a sequence within the budget that starts from the given one and costs less than limit, nil if it finds none. With
+// rng scores are off by up to a half, so that other choices are made than the best.
+func (f *fitter) fit(sequence []int32, budget, limit int64, rng *rand.Rand) []int32 {
+	n := len(f.g.Names)
+	f.budget, f.sequence, f.cost, f.rng = budget, append(f.sequence[:0], sequence...), costOf(f.g, sequence), rng
 	least, stuck := int64(unlimited), 0
-	for stuck < evictions && len(f.sequence) < 4*n {
+	for stuck < evictions && len(f.sequence) < 4*n+16 && f.cost < limit {
 		top := f.measure()
 		if f.memory[top] <= budget {
-			return f.sequence
+			return slices.Clone(f.sequence)
 		}
 		if stuck++; f.excess[len(f.sequence)] < least {
 			least, stuck = f.excess[len(f.sequence)], 0
@@ -61,6 +79,7 @@ func sized[T any](s []T, n int) []T {
 // measure fills in what is known of each step and returns the first one of the highest memory.
 func (f *fitter) measure() int32 {
 	g, n := f.g, len(f.sequence)
+	f.work += int64(n)
 	f.first, f.memory = sized(f.first, n+1), sized(f.memory, n)
 	f.excess, f.lots = sized(f.excess, n+1), sized(f.lots, n+1)
 	clear(f.first)
@@ -159,11 +178,18 @@ func (f *fitter) before(v, s int32) int32 {
 	return when[k]
 }
 
-// evict drops the result that pays most of those idle at step top.
+// option is a result that may be dropped at the step at hand.
+type option struct {
+	node, reader int32
+	frees        int64
+	score        float64
+}
+
+// evict drops the results that pay most of those idle at step top, until as much goes away there as is in excess. None
+// of those dropped at a time plays a part in the recipe of another.
 func (f *fitter) evict(top int32) bool {
 	at := f.sequence[top]
-	best, reader := int32(-1), int32(-1)
-	most := 0.0
+	f.options = f.options[:0]
 	for c := range top {
 		v := f.sequence[c]
 		m := f.g.Memory[v]
@@ -183,16 +209,84 @@ func (f *fitter) evict(top int32) bool {
 			continue
 		}
 		gain := min(f.excess[next]-f.excess[last+1], (m-kept)*(f.lots[next]-f.lots[last+1]))
-		if score := float64(gain) / float64(cost+1); best < 0 || score > most {
-			best, reader, most = v, next, score
+		score := float64(gain) / float64(cost+1)
+		if f.rng != nil {
+			score = float64(score * (0.5 + f.rng.Float64()))
+		}
+		f.options = append(f.options, option{v, next, m - kept, score})
+	}
+	slices.SortStableFunc(f.options, func(a, b option) int {
+		switch {
+		case a.score > b.score:
+			return -1
+		case a.score < b.score:
+			return 1
+		}
+		return 0
+	})
+	f.round++
+	excess := f.memory[top] - f.budget
+	var added []insertion
+	for _, o := range f.options {
+		if excess <= 0 || len(added) == batch {
+			break
+		}
+		if f.dropped[o.node] == f.round || f.needed[o.node] == f.round {
+			continue
+		}
+		cost, _, _ := f.price(o.node, o.reader, top)
+		if f.clashes() {
+			continue
+		}
+		for _, u := range f.recipe {
+			f.needed[u] = f.round
+			for _, p := range f.g.Parents[u] {
+				f.needed[p] = f.round
+			}
+		}
+		f.dropped[o.node] = f.round
+		excess -= o.frees
+		f.cost += cost
+		added = append(added, insertion{o.reader, slices.Clone(f.recipe)})
+	}
+	f.insert(added)
+	return len(added) > 0
+}
+
+// clashes reports whether the recipe at hand makes or reads a result that was dropped in this round.
+func (f *fitter) clashes() bool {
+	for _, u := range f.recipe {
+		if f.dropped[u] == f.round {
+			return true
+		}
+		for _, p := range f.g.Parents[u] {
+			if f.dropped[p] == f.round {
+				return true
+			}
 		}
 	}
-	if best < 0 {
-		return false
+	return false
+}
+
+// batch is how many results are dropped at a time.
+const batch = 3
+
+// insertion is what comes into the sequence in front of a step.
+type insertion struct {
+	step   int32
+	recipe []int32
+}
+
+func (f *fitter) insert(list []insertion) {
+	slices.SortStableFunc(list, func(a, b insertion) int { return int(a.step - b.step) })
+	out := make([]int32, 0, len(f.sequence)+len(list)*2)
+	from := int32(0)
+	for _, in := range list {
+		out = append(out, f.sequence[from:in.step]...)
+		out = append(out, in.recipe...)
+		from = in.step
 	}
-	f.price(best, reader, top)
-	f.sequence = slices.Insert(f.sequence, int(reader), f.recipe...)
-	return true
+	f.sequence = append(out, f.sequence[from:]...)
 }
 
 // price returns the cost of computing v in front of a step with all of its operands that are not at hand there, and the
