@@ -257,7 +257,7 @@ func (b *budgeter) tell(m *memplan.Made, p *memplan.Plan, took time.Duration) {
 	if b.flops > 0 {
 		share = 100 * b.more / b.flops
 	}
-	b.summaryf("own order %s, budget %s, planned %s, arena %s; %s computed again (FLOPs +%.2f %%), %s of barriers; %s", size.Bytes(b.base),
+	b.summaryf("own order, shared %s, budget %s, planned %s, arena %s; %s computed again (FLOPs +%.2f %%), %s of barriers; %s", size.Bytes(b.base),
 		size.Bytes(b.budget), size.Bytes(m.Peak), size.Bytes(p.Arena), count(b.applied.Again, "node"), share, count(b.applied.Barriers, "node"), size.Duration(took))
 	r := b.report
 	r.set("own_peak_shared", b.base)
