@@ -18,10 +18,10 @@ const Word = 4
 // two DMA engines (load and store) that share one path to DRAM. Sizes are bytes and rates are per clock cycle unless a
 // field says otherwise.
 type Machine struct {
-	Schema      string      `json:"schema"`
-	Name        string      `json:"name"`
-	Doc         string      `json:"doc,omitempty"`
-	ClockMHz    int         `json:"clock_mhz"`
+	Schema      string      `json:"schema" doc:"the version of this form, gradtool.machine/1"`
+	Name        string      `json:"name" doc:"a name for messages"`
+	Doc         string      `json:"doc,omitempty" doc:"a remark; may be left out"`
+	ClockMHz    int         `json:"clock_mhz" doc:"clock, to turn cycles into time"`
 	Array       Array       `json:"array"`
 	Scratchpad  Memory      `json:"scratchpad"`
 	Accumulator Memory      `json:"accumulator"`
@@ -36,73 +36,73 @@ type Machine struct {
 // Array is a systolic array of Rows x Cols multiply-accumulate cells. Weight-stationary, Rows is a slice of K and Cols a
 // slice of N; output-stationary, Rows is a slice of M and Cols a slice of N.
 type Array struct {
-	Rows int `json:"rows"`
-	Cols int `json:"cols"`
+	Rows int `json:"rows" doc:"cells along K (weight-stationary) or M (output-stationary)"`
+	Cols int `json:"cols" doc:"cells along N"`
 	// Overlap says that a second set of weight registers is filled under the current fold, so that consecutive folds of
 	// one instruction stream without a gap. Without it each fold costs the whole fill, stream and drain.
-	Overlap bool `json:"overlap"`
+	Overlap bool `json:"overlap" doc:"a second set of weights fills under the fold that runs"`
 	// Transposer says that blocks of Rows x Rows of A and Rows x Cols of B may be fetched along either dimension and are
 	// turned on the way into the array, so that an operand streams without bank conflicts if it does along one of the two.
-	Transposer bool `json:"transposer"`
+	Transposer bool `json:"transposer" doc:"blocks of an operand may be fetched along either dimension"`
 	// Issue is the number of cycles between two matrix instructions: decode and address set-up.
-	Issue int `json:"issue"`
+	Issue int `json:"issue" doc:"cycles to decode a matrix instruction"`
 }
 
 // MACRate says how many array cells' worth of work one cell does in a cycle with operands of a type.
 type MACRate struct {
-	Type string `json:"type"` // f32, bf16, f16
-	Per  int    `json:"per_cell"`
+	Type string `json:"type" doc:"operand type: f32, bf16 or f16; f32 is needed"` // f32, bf16, f16
+	Per  int    `json:"per_cell" doc:"MACs per cell with operands of the type"`
 }
 
 // Memory is an on-chip memory of Bytes in Banks banks, each one Word wide with one access a cycle; the bank of a byte
 // address a is (a / Word) mod Banks.
 type Memory struct {
-	Bytes int `json:"bytes"`
-	Banks int `json:"banks"`
+	Bytes int `json:"bytes" doc:"size of the memory"`
+	Banks int `json:"banks" doc:"banks, each one 4-byte word wide with one access a cycle; a power of two"`
 }
 
 // DMA describes the path to DRAM shared by the load and the store engine.
 type DMA struct {
-	BytesPerCycle int `json:"bytes_per_cycle"`
+	BytesPerCycle int `json:"bytes_per_cycle" doc:"bandwidth of DRAM, shared by loads and stores"`
 	// Burst is the unit of a DRAM access: each contiguous run of a transfer costs the bursts that it touches.
-	Burst int `json:"burst"`
+	Burst int `json:"burst" doc:"unit of a DRAM access: each contiguous run costs the bursts it touches; a power of two"`
 	// Latency is the number of cycles between the issue of a transfer and its first byte.
-	Latency int `json:"latency"`
+	Latency int `json:"latency" doc:"cycles from issue to the first byte"`
 	// Outstanding is the number of transfers of one engine whose latencies may overlap.
-	Outstanding int `json:"outstanding"`
+	Outstanding int `json:"outstanding" doc:"transfers of each engine whose latencies overlap"`
 	// Align is the alignment in bytes that the compiler gives to tensors in DRAM; the hardware needs only the
 	// alignment of the element.
-	Align int `json:"align"`
+	Align int `json:"align" doc:"alignment that the compiler gives to tensors in DRAM; a power of two"`
 }
 
 // Vector describes the vector unit.
 type Vector struct {
-	Lanes   int `json:"lanes"`   // elements a cycle of simple operations
-	Special int `json:"special"` // elements a cycle of special functions: exponential, logarithm, division, root, ...
-	Issue   int `json:"issue"`   // cycles from one instruction to the next beside its elements
+	Lanes   int `json:"lanes" doc:"elements of simple operations"`                                                // elements a cycle of simple operations
+	Special int `json:"special" doc:"elements of special functions: exponential, logarithm, division, root, ..."` // elements a cycle of special functions: exponential, logarithm, division, root, ...
+	Issue   int `json:"issue" doc:"cycles from one vector instruction to the next beside its elements"`           // cycles from one instruction to the next beside its elements
 }
 
 // Queues describes the control of the four queues.
 type Queues struct {
-	Depth      int `json:"depth"`      // instructions fetched ahead in each queue
-	Semaphores int `json:"semaphores"` // counters shared by the queues
-	SyncCycles int `json:"sync"`       // cycles of a wait or a signal
+	Depth      int `json:"depth" doc:"instructions fetched ahead in each queue"`       // instructions fetched ahead in each queue
+	Semaphores int `json:"semaphores" doc:"counters that the queues share; 4 or more"` // counters shared by the queues
+	SyncCycles int `json:"sync" doc:"cycles of a wait or a signal"`                    // cycles of a wait or a signal
 }
 
 // DRAMExtents bounds the memory outside.
 type DRAMExtents struct {
-	Bytes int64 `json:"bytes"`
+	Bytes int64 `json:"bytes" doc:"DRAM that a program may use"`
 }
 
 // Numerics are the switches of the numeric contract.
 type Numerics struct {
 	// Fused says that a MAC rounds once; otherwise the product is rounded to float32 and then the sum is.
-	Fused bool `json:"fused"`
+	Fused bool `json:"fused" doc:"a MAC rounds once"`
 	// Flush says that denormal float32 operands count as zero and denormal results become zero, in the array and in the
 	// vector unit; the sign stays.
-	Flush bool `json:"flush_denormals"`
+	Flush bool `json:"flush_denormals" doc:"denormals count as zero"`
 	// Rounding is the rounding of every float operation: "rne", to nearest, ties to even.
-	Rounding string `json:"rounding"`
+	Rounding string `json:"rounding" doc:"rne: to nearest, ties to even"`
 }
 
 // Rate returns how many cells' worth of MACs a cell does per cycle with operands of a type, 0 if the array has no such type.

@@ -2,6 +2,8 @@ package machine_test
 
 import (
 	"bytes"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 
@@ -61,5 +63,26 @@ func TestParseRefuses(t *testing.T) {
 	}
 	if _, err := machine.Parse([]byte(good + "x")); err == nil {
 		t.Error("trailing text is accepted")
+	}
+}
+
+var update = flag.Bool("update", false, "write docs/MACHINE.md")
+
+// TestDocument checks that docs/MACHINE.md is what the types give, and that every field is explained.
+func TestDocument(t *testing.T) {
+	for _, f := range machine.Fields() {
+		if f.Doc == "" {
+			t.Errorf("field %s is not explained", f.Path)
+		}
+	}
+	const name = "../../docs/MACHINE.md"
+	want := machine.Document()
+	if *update {
+		if err := os.WriteFile(name, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(name); err != nil || string(got) != want {
+		t.Errorf("docs/MACHINE.md is stale (%v): go test ./npu/machine -run TestDocument -update", err)
 	}
 }
