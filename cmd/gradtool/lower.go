@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -62,22 +61,7 @@ func (s *session) readMachine() (*machine.Machine, error) {
 	if t := s.String("target"); t != "ref" {
 		return nil, usagef("--target %q: there is ref", t)
 	}
-	name := s.String("machine")
-	if slices.Contains(machine.Names(), name) {
-		return machine.Builtin(name)
-	}
-	text, err := os.ReadFile(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, usagef("--machine %q: neither a file nor one of %s", name, strings.Join(machine.Names(), ", "))
-	}
-	if err != nil {
-		return nil, err
-	}
-	m, err := machine.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return m, nil
+	return machineNamed(s.String("machine"))
 }
 
 func runLower(s *session) error {

@@ -55,6 +55,7 @@ func verbs() []verb {
 		checkVerb(),
 		planVerb(),
 		asmVerb(),
+		machineVerb(),
 		demoVerb(),
 		versionVerb(),
 		completionVerb(),

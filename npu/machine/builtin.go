@@ -44,6 +44,7 @@ func Builtin(name string) (*Machine, error) {
 		base.DMA = DMA{BytesPerCycle: 1024, Burst: 64, Latency: 400, Outstanding: 64, Align: 64}
 		base.Vector = Vector{Lanes: 1024, Special: 256, Issue: 4}
 		base.DRAM = DRAMExtents{Bytes: 64 << 30}
+		base.Queues.Depth = 64
 	default:
 		return nil, fmt.Errorf("no built-in machine %q: there are %s", name, strings.Join(Names(), ", "))
 	}

@@ -84,9 +84,9 @@ type Vector struct {
 
 // Queues describes the control of the four queues.
 type Queues struct {
-	Depth      int `json:"depth" doc:"instructions fetched ahead in each queue"`       // instructions fetched ahead in each queue
-	Semaphores int `json:"semaphores" doc:"counters that the queues share; 4 or more"` // counters shared by the queues
-	SyncCycles int `json:"sync" doc:"cycles of a wait or a signal"`                    // cycles of a wait or a signal
+	Depth      int `json:"depth" doc:"instructions of a queue that are issued and not complete; 2 hide decoding, transfers take as many as are outstanding"` // instructions of a queue that are issued and not complete
+	Semaphores int `json:"semaphores" doc:"counters that the queues share; 4 or more"`                                                                       // counters shared by the queues
+	SyncCycles int `json:"sync" doc:"cycles of a wait or a signal"`                                                                                          // cycles of a wait or a signal
 }
 
 // DRAMExtents bounds the memory outside.

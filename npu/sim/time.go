@@ -128,9 +128,9 @@ func Time(p *isa.Program) (*Timeline, error) {
 	c.owner = make([]isa.Queue, len(c.sems))
 	for q := range c.units {
 		u := &c.units[q]
-		*u = unit{q: isa.Queue(q), code: p.Queues[q], depth: 2, blockedBy: -1}
+		*u = unit{q: isa.Queue(q), code: p.Queues[q], depth: min(2, p.Machine.Queues.Depth), blockedBy: -1}
 		if u.q == isa.Load || u.q == isa.Store {
-			u.depth = p.Machine.DMA.Outstanding
+			u.depth = min(p.Machine.DMA.Outstanding, p.Machine.Queues.Depth)
 		}
 		for i := range u.code {
 			if u.code[i].Op == isa.OpSignal {
