@@ -21,6 +21,15 @@ func chainRules() []rewrite.Rule {
 			When: padsAdd, Emit: addPads},
 		{Name: "split-concat", Doc: "Split(Concat(x, y)) = x, y, where the sizes agree", Benefit: 2, Root: P("Split", P("Concat").More().As("z").Shared(), Any("sizes").Opt()),
 			When: splitsAgree, Emit: func(b *op.Builder, m *match) []*graph.Value { return slices.Clone(m.Node("z").In) }},
+		{Name: "slice-concat", Doc: "Concat(x, y)[a:b] = x or y, or a part of it, where a to b lies in one piece", Root: P("Slice", P("Concat").More().As("z").Shared(), Any("starts"), Any("ends"), Any("axes").Opt(), Any("steps").Opt()),
+			When: func(m *match) error { _, _, err := pieceOf(m); return err }, Emit: one(func(b *op.Builder, m *match) *graph.Value {
+				v, p, err := pieceOf(m)
+				if err != nil {
+					return nil
+				}
+				axis, _ := axisOf(m.Node("z"), m.V("z").Type.Shape)
+				return b.Slice(v, b.Ints(p.from), b.Ints(p.to), b.Ints(int64(axis)), nil)
+			})},
 		{Name: "concat-slices", Doc: "Concat(x[a:b], x[b:c]) = x[a:c] along one axis", Root: P("Concat").More(), When: func(m *match) error {
 			if len(m.Root.In) < 2 {
 				return rewrite.ErrUnlike
@@ -63,6 +72,8 @@ func chainRules() []rewrite.Rule {
 		{Name: "scatter-all", Doc: "ScatterND(x, [[0], [1], ...], u) that writes every row = u", Benefit: 2, Root: P("ScatterND", Any("y"), Any("i"), Any("x")), When: func(m *match) error {
 			return all(plainScatter, writesRows(true))(m)
 		}, Emit: x},
+		{Name: "scatter-elements-all", Doc: "ScatterElements(y, i, x) that writes every element in its place = x", Benefit: 2, Root: P("ScatterElements", Any("y"), Any("i"), Any("x")),
+			When: all(plainScatter, writesInPlace), Emit: x},
 		{Name: "scatter-filled", Doc: "ScatterND(c, [[a], [a+1], ...], u) = Pad(u), where c repeats one number", Root: P("ScatterND", Any("y"), Any("i"), Any("x")), When: func(m *match) error {
 			if v := m.V("y"); !filler(v) || splat(m.Known, v) == nil {
 				return rewrite.ErrUnlike

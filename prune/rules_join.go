@@ -265,3 +265,86 @@ func writesRows(everyOne bool) func(m *match) error {
 		return nil
 	}
 }
+
+// pieceOf returns the operand of a Concat that alone holds what the root, a Slice of it, takes, and the bounds in it.
+func pieceOf(m *match) (*graph.Value, bounds, error) {
+	z := m.Node("z")
+	s := m.V("z").Type.Shape
+	axis, ok := axisOf(z, s)
+	if !ok {
+		return nil, bounds{}, errUnknown
+	}
+	p, err := soleBoundsOf(m, axis, len(s))
+	if err != nil {
+		return nil, bounds{}, err
+	}
+	if n, ok := s[axis].Int(); ok {
+		p = clamped(p, n)
+	}
+	if p.from < 0 || p.to < p.from {
+		return nil, bounds{}, rewrite.ErrUnlike
+	}
+	at := int64(0)
+	for i, v := range z.In {
+		if v == nil || v.Type.Shape == nil {
+			return nil, bounds{}, errUnknown
+		}
+		n, ok := v.Type.Shape[axis].Int()
+		last := i == len(z.In)-1
+		switch {
+		case !ok && !last:
+			return nil, bounds{}, errUnknown
+		case !ok && p.from >= at: // the last piece takes all that follows
+			return v, bounds{p.from - at, p.to - at, 1}, nil
+		case ok && p.from >= at && p.to <= at+n:
+			return v, bounds{p.from - at, p.to - at, 1}, nil
+		case ok && p.from < at+n:
+			return nil, bounds{}, rewrite.ErrUnlike
+		}
+		at += n
+	}
+	return nil, bounds{}, rewrite.ErrUnlike
+}
+
+// soleBoundsOf returns the bounds of the root, a Slice along one axis in steps of 1.
+func soleBoundsOf(m *match, axis, rank int) (bounds, error) {
+	at, err := sliceAxes(m, "starts", "axes", rank)
+	if err != nil {
+		return bounds{}, err
+	}
+	if len(at) != 1 || at[0] != axis {
+		return bounds{}, rewrite.ErrUnlike
+	}
+	return soleBounds(m, m.Root, axis)
+}
+
+// writesInPlace holds where the indices of the root, a ScatterElements, are those of each element itself.
+func writesInPlace(m *match) error {
+	i, s := m.Const("i"), m.V("y").Type.Shape
+	axis, ok := axisOf(m.Root, s)
+	if i == nil || i.I64 == nil || !ok {
+		return rewrite.ErrUnlike
+	}
+	dims, known := s.Ints()
+	switch {
+	case !known:
+		return errUnknown
+	case len(dims) != len(i.Shape):
+		return rewrite.ErrUnlike
+	}
+	inner := int64(1)
+	for k, n := range dims {
+		if int64(i.Shape[k]) != n {
+			return reason("not every element is written")
+		}
+		if k > axis {
+			inner *= n
+		}
+	}
+	for k, at := range i.I64 {
+		if at != int64(k)/inner%dims[axis] {
+			return reason("elements are written elsewhere")
+		}
+	}
+	return nil
+}

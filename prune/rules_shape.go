@@ -50,6 +50,18 @@ func shapeRules() []rewrite.Rule {
 	}, Emit: one(func(b *op.Builder, m *match) *graph.Value {
 		return b.Op("Shape", values(alike(m.Node("z"), m.V("z"))), m.Root.Attrs...)
 	})})
+	rules = append(rules,
+		rewrite.Rule{Name: "transpose-unsqueeze", Doc: "Transpose(Unsqueeze(x)) = Unsqueeze(x), where the axes of x stay in order",
+			Root: P("Transpose", P("Unsqueeze", Any("x"), Any("a")).As("z").Shared()), When: all(constant("a"), newAxesOnly),
+			Emit: one(func(b *op.Builder, m *match) *graph.Value { return b.Unsqueeze(m.V("x"), movedAxes(m)...) })},
+		rewrite.Rule{Name: "transpose-reshape", Doc: "Transpose(Reshape(x)) = Reshape(x), where axes of one element alone are moved",
+			Root: P("Transpose", P("Reshape", Any("x"), Any("s")).As("z")), When: all(constant("s"), spelled, movesOnes("z", nil)),
+			Emit: one(func(b *op.Builder, m *match) *graph.Value {
+				return b.ReshapeTo(m.V("x"), target(m.Out(0).Type.Shape)...)
+			})},
+		rewrite.Rule{Name: "reshape-transpose", Doc: "Reshape(Transpose(x)) = Reshape(x), where axes of one element alone are moved",
+			Root: P("Reshape", P("Transpose", Any("x")).As("z").Shared(), Any("s")), When: all(copiesNothing, movesOnes("x", func(m *match) *graph.Node { return m.Node("z") })), Emit: reshapeOperand},
+	)
 	for _, outer := range []string{"Reshape", "Flatten", "Squeeze", "Unsqueeze"} {
 		for _, inner := range []string{"Reshape", "Flatten", "Squeeze", "Unsqueeze"} {
 			rules = append(rules, viewOfView(outer, inner)...)
@@ -192,9 +204,59 @@ func permOf(n *graph.Node) []int64 {
 	return out
 }
 
+// newAxesOnly holds where the root moves axes that z has added to x, and no others past each other.
+func newAxesOnly(m *match) error {
+	perm, z := permOf(m.Root), m.V("z").Type.Shape
+	if perm == nil || z == nil || len(perm) != len(z) {
+		return errUnknown
+	}
+	axes, err := axesOf(m, m.V("a"), len(z))
+	if err != nil {
+		return err
+	}
+	last := int64(-1)
+	for _, a := range perm {
+		if slices.Contains(axes, int(a)) {
+			continue
+		}
+		if a < last {
+			return rewrite.ErrUnlike
+		}
+		last = a
+	}
+	return nil
+}
+
+// movedAxes returns where the root puts the axes that z adds.
+func movedAxes(m *match) []int64 {
+	added, _ := axesOf(m, m.V("a"), len(m.V("z").Type.Shape))
+	var out []int64
+	for i, a := range permOf(m.Root) {
+		if slices.Contains(added, int(a)) {
+			out = append(out, int64(i))
+		}
+	}
+	return out
+}
+
+// movesOnes returns a condition that the Transpose of the captured value keeps the order of the axes that may have more
+// than one element. The node is the root unless given.
+func movesOnes(name string, node func(m *match) *graph.Node) func(m *match) error {
+	return func(m *match) error {
+		n := m.Root
+		if node != nil {
+			n = node(m)
+		}
+		return keptOrder(permOf(n), m.V(name).Type.Shape)
+	}
+}
+
 // keepsOrder holds where a Transpose keeps the order of the axes that may have more than one element.
 func keepsOrder(m *match) error {
-	perm, s := permOf(m.Root), m.V("x").Type.Shape
+	return keptOrder(permOf(m.Root), m.V("x").Type.Shape)
+}
+
+func keptOrder(perm []int64, s graph.Shape) error {
 	if perm == nil || len(perm) != len(s) {
 		return rewrite.ErrUnlike
 	}
