@@ -1,12 +1,14 @@
 package prune
 
 import (
+	"slices"
+
 	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/graph/rewrite"
 )
 
-// productRules let the operators that sum products add the bias. The standard defines them as the product plus the bias,
+// productRules let the operators that sum products add the bias, and transpose what they multiply. The standard defines them as the product plus the bias,
 // so nothing changes by the formula; a kernel may add the bias before all products are summed. ONNX Runtime 1.30 gives the
 // same bits for Conv, and for Gemm of up to 256 summed products; beyond, the bias comes after the first 256, which moves
 // results by about one unit in the last place of the largest.
@@ -24,6 +26,24 @@ func productRules() []rewrite.Rule {
 				n := b.Node("Gemm", values(m.V("x"), m.V("w"), m.V("b")), 1, m.Node("z").Attrs...)
 				n.SetAttr(graph.FloatAttr("beta", 1))
 				return n.Out[0]
+			})},
+		{Name: "transpose-gemm", Doc: "(x^T w)^T = w^T x, and (x w^T)^T = w x^T", Effect: rewrite.Kernel,
+			Root: P("Transpose", P("Gemm", Any("x"), Any("w")).As("z")), When: func(m *match) error {
+				n := m.Node("z")
+				switch a, b := n.Int("transA", 0) != 0, n.Int("transB", 0) != 0; {
+				case !slices.Equal(permOf(m.Root), []int64{1, 0}):
+					return rewrite.ErrUnlike
+				case a == b: // kernels sum in another order for what would come of it
+					return reason("the product would be one of other operands than transposed and plain")
+				}
+				return nil
+			}, Emit: one(func(b *op.Builder, m *match) *graph.Value {
+				z := m.Node("z")
+				attrs := []*graph.Attr{graph.IntAttr("transA", 1-z.Int("transB", 0)), graph.IntAttr("transB", 1-z.Int("transA", 0))}
+				if a := z.Attr("alpha"); a != nil {
+					attrs = append(attrs, a)
+				}
+				return b.Op("Gemm", values(m.V("w"), m.V("x")), attrs...)
 			})},
 		{Name: "conv-add", Doc: "Conv(x, w) + b = Conv(x, w, b), for a constant of one number per channel", Effect: rewrite.Kernel,
 			Root: P("Add", P("Conv", Any("x"), Any("w")).As("z"), Any("c")).Commute(), When: all(singleRounding("x"), perChannel),
