@@ -17,6 +17,7 @@ type facts struct {
 	dims   map[string]int64              // sizes to reckon with
 	kinds  map[*graph.Node]op.Kind
 	weigh  map[*graph.Value]float64
+	works  map[*graph.Node]float64
 	broken map[*graph.Node]bool // nodes that violate the schema of their operator
 }
 
@@ -24,7 +25,8 @@ type facts struct {
 const nominal = 8
 
 func newFacts(m *graph.Model, dims map[string]int64) *facts {
-	f := &facts{m: m, info: op.NewInfo(), dims: dims, kinds: map[*graph.Node]op.Kind{}, weigh: map[*graph.Value]float64{}}
+	f := &facts{m: m, info: op.NewInfo(), dims: dims, kinds: map[*graph.Node]op.Kind{}, weigh: map[*graph.Value]float64{},
+		works: map[*graph.Node]float64{}}
 	c := &graph.Model{IRVersion: m.IRVersion, Opsets: append([]graph.Opset{}, m.Opsets...), Origin: m.Origin}
 	clone := graph.Cloner{To: c, KeepTypes: true, Values: map[*graph.Value]*graph.Value{}}
 	f.twin = clone.Values

@@ -30,6 +30,7 @@ type Cluster struct {
 	Pair   []string
 	Nodes  []*graph.Node // as they stood before
 	Saved  graph.Dim     // bytes that need not be moved
+	Time   [2]Cost       // of kernels for the nodes one by one, in all, and for the cluster; zero if the machine does not say
 	Inside []string      // names of values that no longer cross the border
 	Call   *graph.Node   // nil for flat ones
 
@@ -48,10 +49,11 @@ type Result struct {
 	Shared   int // functions
 	Before   Traffic
 	After    Traffic
-	Nodes    int       // nodes before, without constants
-	Kernels  int       // clusters and nodes left, without constants
-	Refusals []Refusal // where Options.Explain asks for them, in the order of the graph
-	Left     []Refusal // nodes in no cluster, with the reason in Why
+	Nodes    int        // nodes before, without constants
+	Kernels  int        // clusters and nodes left, without constants
+	Seconds  [2]float64 // estimates before and after; zero if the machine does not say
+	Refusals []Refusal  // where Options.Explain asks for them, in the order of the graph
+	Left     []Refusal  // nodes in no cluster, with the reason in Why
 }
 
 var (
@@ -99,6 +101,13 @@ func (r *Result) count(p *planner) {
 			before = append(before, []*graph.Node{n})
 		}
 	}
+	if p.machine.timed() {
+		for i, groups := range [][][]*graph.Node{before, after} {
+			for _, nodes := range groups {
+				r.Seconds[i] += p.cost(nodes).Seconds
+			}
+		}
+	}
 	add := func(t *Traffic, u Traffic) { t.Total, t.Between = t.Total.Add(u.Total), t.Between.Add(u.Between) }
 	add(&r.Before, p.traffic(before))
 	add(&r.After, p.traffic(after))
@@ -130,6 +139,12 @@ func (r *Result) clusters(p *planner) {
 		}
 		var inside []*graph.Value
 		c.Saved, inside = p.saved(single)
+		if p.machine.timed() {
+			for _, nodes := range single {
+				c.Time[0].Seconds += p.cost(nodes).Seconds
+			}
+			c.Time[1] = p.cost(q.nodes)
+		}
 		for _, v := range inside {
 			c.Inside = append(c.Inside, v.Name)
 		}

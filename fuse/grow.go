@@ -158,7 +158,7 @@ func (p *planner) candidates(siblings bool) []candidate {
 			if b.fixed || p.only != anyPhase && p.phaseOf(b) != p.only {
 				continue
 			}
-			g := p.gain(a.nodes, b.nodes)
+			g := p.worth(a.nodes, b.nodes)
 			if g <= 0 && !p.weightless(a) && !p.weightless(b) {
 				continue
 			}
@@ -167,6 +167,15 @@ func (p *planner) candidates(siblings bool) []candidate {
 	}
 	slices.SortStableFunc(list, func(x, y candidate) int { return cmp.Compare(y.gain, x.gain) })
 	return list
+}
+
+// worth returns what a merge saves: seconds where the machine says how fast it is, else bytes.
+func (p *planner) worth(a, b []*graph.Node) float64 {
+	bytes := p.gain(a, b)
+	if bytes <= 0 || !p.machine.timed() {
+		return bytes
+	}
+	return p.cost(a).Seconds + p.cost(b).Seconds - p.cost(append(append([]*graph.Node{}, a...), b...)).Seconds
 }
 
 // weightless reports whether a group moves nothing itself: arithmetic on shapes, and views. To merge it saves no bytes, but a

@@ -12,6 +12,10 @@ import (
 type Machine struct {
 	OnChip   int64 // bytes that a kernel can hold beside its streams; default 128 KiB
 	MaxNodes int   // nodes of a cluster; default 256
+	// How fast it is, for estimates of time; zeros: clusters are judged by the bytes that they save alone.
+	Bandwidth float64 // bytes a second
+	Speed     float64 // floating-point operations a second
+	Launch    float64 // seconds that a kernel takes to begin
 }
 
 func (m Machine) onChip() float64 {
@@ -32,6 +36,7 @@ func (m Machine) maxNodes() int {
 var (
 	errTwoProducts = errors.New("two matrix products: each sets the loop order of a kernel")
 	errTooLarge    = errors.New("the cluster would be too large")
+	errUpdate      = errors.New("the update of a parameter is a kernel of its own, so that others can share it")
 )
 
 // content counts what shapes the loops of a kernel.
@@ -63,6 +68,9 @@ func (p *planner) fits(a, b *group) error {
 	}
 	if len(a.nodes)+len(b.nodes) > p.machine.maxNodes() {
 		return errTooLarge
+	}
+	if a.rule == "update" || b.rule == "update" {
+		return errUpdate
 	}
 	x, y := p.content(a.nodes), p.content(b.nodes)
 	if x.contract > 0 && y.contract > 0 {

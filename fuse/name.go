@@ -48,7 +48,9 @@ func (n *namer) forward(q *group) (name, doc string) {
 	norm, doc := n.norm(q.nodes)
 	switch {
 	case q.rule == "attention":
-		return "attention", forwardRules()[0].doc
+		return "attention", docOf("attention")
+	case q.rule == "update":
+		return "update", docOf("update")
 	case q.rule == "gated":
 		words = append(words, "gated-linear")
 	case core != "":
@@ -74,6 +76,16 @@ func (n *namer) forward(q *group) (name, doc string) {
 		words[0] = "softmax-cross-entropy"
 	}
 	return strings.Join(words, "-"), doc
+}
+
+// docOf returns what a forward rule finds.
+func docOf(name string) string {
+	for _, r := range forwardRules() {
+		if r.name == name {
+			return r.doc
+		}
+	}
+	return ""
 }
 
 // core returns what the product of a cluster is, "" without one.

@@ -19,6 +19,7 @@ type rule struct {
 // forwardRules are applied before forward nodes grow together.
 func forwardRules() []rule {
 	return []rule{
+		{"update", "the next value of a parameter and of the optimizer's state for it", (*planner).updates},
 		{"attention", "softmax(scale q k^T + mask) v, in whatever way scale, mask and softmax are written", (*planner).attention},
 		{"gated", "f(x U) * (x V): SwiGLU, GeGLU and the like, which read x once", (*planner).gated},
 		{"spelled", "activations and normalizations that are written with simpler operators", (*planner).spelled},

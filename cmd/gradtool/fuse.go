@@ -11,6 +11,7 @@ import (
 	"gradtool/graph"
 	"gradtool/graph/pass"
 	"gradtool/internal/size"
+	"gradtool/npu/machine"
 )
 
 func fuseVerb() verb {
@@ -37,7 +38,9 @@ needs logits that are no output: drop them with prune --keep. Sums are in anothe
 rounding. auto takes what is estimated to need less memory, where the logits take 4 MiB or more.
 
 What pays is decided by a model of the memory traffic in which --dim gives symbolic dimensions sizes (8
-without); --explain says what stays apart, and why.`,
+without). --target names a machine: merges are then compared by time, that of arithmetic or of memory traffic,
+whichever is longer, and small updates of an optimizer share a kernel where to begin one takes longest. --explain
+says what stays apart, and why.`,
 		examples: []string{
 			"gradtool fuse model.onnx -o fused.onnx",
 			"gradtool grad --loss mse model.onnx | gradtool prune | gradtool fuse > train.onnx",
@@ -50,7 +53,8 @@ without); --explain says what stays apart, and why.`,
 			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
 			&cli.StringFlag{Name: "chunk", Usage: "compute the loss tail piece by piece: `auto|rows[=N]|classes[=N]`"},
 			&cli.Int64Flag{Name: "opset", Usage: "with --for: write the model at ai.onnx opset `N` (default: the model's own)"},
-			&cli.Int64Flag{Name: "on-chip", Value: 128 << 10, Usage: "memory that a kernel can hold beside its streams, in `BYTES`"},
+			&cli.StringFlag{Name: "target", Usage: "the machine that clusters are for, which gives times to compare: `cpu|" + strings.Join(machine.Names(), "|") + "`"},
+			&cli.Int64Flag{Name: "on-chip", Value: 128 << 10, DefaultText: "131072, or the target's", Usage: "memory that a kernel can hold beside its streams, in `BYTES`"},
 			&cli.IntFlag{Name: "max-nodes", Value: 256, Usage: "make no cluster of more than `N` nodes"},
 			&cli.BoolFlag{Name: "explain", Usage: "print each cluster, and why neighbours stay apart"},
 			dimFlag(),
@@ -78,7 +82,10 @@ func fusePass(opt fuse.Options, res **fuse.Result) pass.Pass {
 // fuseOptions returns what the flags say.
 func (s *session) fuseOptions() (fuse.Options, error) {
 	opt := fuse.Options{Explain: s.Bool("explain")}
-	opt.Machine = fuse.Machine{OnChip: s.Int64("on-chip"), MaxNodes: s.Int("max-nodes")}
+	var err error
+	if opt.Machine, err = s.fuseMachine(); err != nil {
+		return opt, err
+	}
 	switch e := s.String("emit"); e {
 	case "functions":
 	case "flat":
@@ -95,9 +102,34 @@ func (s *session) fuseOptions() (fuse.Options, error) {
 	if opt.Machine.OnChip < 1 || opt.Machine.MaxNodes < 2 {
 		return opt, usagef("--on-chip must be at least 1, --max-nodes at least 2")
 	}
-	var err error
 	opt.Dims, err = s.dims()
 	return opt, err
+}
+
+// fuseMachine returns what --target and the flags beside it say.
+func (s *session) fuseMachine() (fuse.Machine, error) {
+	m := fuse.Machine{OnChip: s.Int64("on-chip"), MaxNodes: s.Int("max-nodes")}
+	if !s.IsSet("target") {
+		return m, nil
+	}
+	onChip := int64(1 << 20)
+	switch t := s.String("target"); t {
+	case "cpu": // two cores of a server of 2020 in float32, and a dispatch of a runtime
+		m.Bandwidth, m.Speed, m.Launch = 15e9, 100e9, 5e-6
+	default:
+		n, err := machine.Builtin(t)
+		if err != nil {
+			return m, usagef("--target %q: want cpu, %s", t, strings.Join(machine.Names(), ", "))
+		}
+		cycles := float64(n.ClockMHz) * 1e6
+		onChip = int64(n.Scratchpad.Bytes)
+		m.Bandwidth, m.Speed = cycles*float64(n.DMA.BytesPerCycle), 2*cycles*float64(n.Array.Rows*n.Array.Cols)
+		m.Launch = float64(n.DMA.Latency) / cycles
+	}
+	if !s.IsSet("on-chip") {
+		m.OnChip = onChip
+	}
+	return m, nil
 }
 
 func runFuse(s *session) error {
@@ -170,6 +202,11 @@ func (s *session) reportFusion(r *fuse.Result, opt fuse.Options) {
 	if before, after := dimNumber(r.Before.Between, opt.Dims), dimNumber(r.After.Between, opt.Dims); before > 0 {
 		traffic = fmt.Sprintf("; traffic between kernels -%.0f %%", 100*(1-after/before))
 	}
+	if r.Seconds[1] > 0 {
+		traffic += fmt.Sprintf("; %s -> %s on %s", seconds(r.Seconds[0]), seconds(r.Seconds[1]), s.String("target"))
+		s.report.set("seconds_before", r.Seconds[0])
+		s.report.set("seconds_after", r.Seconds[1])
+	}
 	s.summaryf("%s -> %s%s", count(r.Nodes, "node"), what, traffic)
 	type cluster struct {
 		ID    string   `json:"id"`
@@ -177,16 +214,24 @@ func (s *session) reportFusion(r *fuse.Result, opt fuse.Options) {
 		Nodes []string `json:"nodes"`
 		Pair  []string `json:"pair"`
 		Saved string   `json:"saved_bytes"`
+		Time  float64  `json:"seconds,omitempty"`
+		Bound string   `json:"bound,omitempty"`
 	}
 	list := []cluster{}
 	for _, c := range r.Clusters {
-		e := cluster{ID: c.ID, Rule: c.Rule, Pair: append([]string{}, c.Pair...), Saved: c.Saved.String()}
+		e := cluster{ID: c.ID, Rule: c.Rule, Pair: append([]string{}, c.Pair...), Saved: c.Saved.String(), Time: c.Time[1].Seconds}
+		if e.Time > 0 {
+			e.Bound = "memory"
+			if c.Time[1].Arithmetic {
+				e.Bound = "arithmetic"
+			}
+		}
 		for _, n := range c.Nodes {
 			e.Nodes = append(e.Nodes, n.Label())
 		}
 		list = append(list, e)
 		if opt.Explain && !s.quiet {
-			s.say(c.ID+" ", fmt.Sprintf("%s: %s, saves %s bytes%s", c.Rule, count(len(c.Nodes), "node"), c.Saved, pairText(c.Pair)))
+			s.say(c.ID+" ", fmt.Sprintf("%s: %s, saves %s bytes%s%s", c.Rule, count(len(c.Nodes), "node"), c.Saved, timeText(c), pairText(c.Pair)))
 		}
 	}
 	refused := []string{}
@@ -209,6 +254,31 @@ func (s *session) reportFusion(r *fuse.Result, opt fuse.Options) {
 	if before, after := dimNumber(r.Before.Total, opt.Dims), dimNumber(r.After.Total, opt.Dims); before > 0 {
 		s.verbosef("memory traffic %s -> %s, weights included", size.Bytes(int64(before)), size.Bytes(int64(after)))
 	}
+}
+
+// seconds writes a time with three digits.
+func seconds(t float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1, "s"}, {1e-3, "ms"}} {
+		if t >= u.size {
+			return fmt.Sprintf("%.3g %s", t/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.3g us", t*1e6)
+}
+
+// timeText says what a cluster takes, and what it waits for.
+func timeText(c *fuse.Cluster) string {
+	if c.Time[1].Seconds == 0 {
+		return ""
+	}
+	by := "memory"
+	if c.Time[1].Arithmetic {
+		by = "arithmetic"
+	}
+	return fmt.Sprintf(", %s -> %s bound by %s", seconds(c.Time[0].Seconds), seconds(c.Time[1].Seconds), by)
 }
 
 func pairText(ids []string) string {
