@@ -117,14 +117,13 @@ func gemmOperand(name string, i int, attr string) rewrite.Rule {
 		Root: rewrite.P("Gemm", args...),
 		When: transposed(names[i]),
 		Emit: func(b *op.Builder, m *rewrite.Match) []*graph.Value {
-			k := b.Node("Gemm", []*graph.Value{m.V("x"), m.V("w"), m.V("c")}, 1, m.Root.Attrs...)
-			k.SetAttr(graph.IntAttr(attr, 1-m.Root.Int(attr, 0)))
-			// The type follows from the attribute, which was another when the node was made.
-			k.Out[0].Type = graph.Type{}
-			if err := b.Info.Node(k); err != nil && b.Err == nil {
-				b.Err = err
+			attrs := []*graph.Attr{graph.IntAttr(attr, 1-flag(m.Root, attr))}
+			for _, a := range m.Root.Attrs {
+				if a.Name != attr {
+					attrs = append(attrs, a)
+				}
 			}
-			return one(k.Out[0])
+			return one(b.Op("Gemm", []*graph.Value{m.V("x"), m.V("w"), m.V("c")}, attrs...))
 		},
 	}
 }

@@ -93,6 +93,7 @@ func TestRewrite(t *testing.T) {
 		{"transposed left", `g (float[N,4] x, float[N,5] w) => (float[4,5] y) { t = Transpose(x) y = MatMul(t, w) }`, "Gemm", 21, ""},
 		{"both transposed", `g (float[N,4] x, float[5,N] w) => (float[4,5] y) { t = Transpose(x) u = Transpose(w) y = MatMul(t, u) }`, "Gemm", 21, ""},
 		{"gemm of a transposed one", `g (float[4,N] x, float[4,5] w, float[5] b) => (float[N,5] y) { t = Transpose(x) y = Gemm<alpha=0.5>(t, w, b) }`, "Gemm", 21, ""},
+		{"gemm of a transposed one, oblong", `g (float[N,4] x, float[4,5] w) => (float[N,5] y) { t = Transpose<perm=[1,0]>(w) y = Gemm<transB=1>(x, t) }`, "Gemm", 21, ""},
 		{"no gemm without bias at opset 9", `g (float[N,4] x, float[4,5] w, float[5] b) => (float[N,5] y) { a = MatMul(x, w) y = Add(a, b) }`, "MatMul Add", 9, ""},
 		{"layer norm", `g (float[N,8] x) => (float[N,8] y) { ` + norm + `y = Div(d, s) }`, "LayerNormalization", 21, ""},
 		{"layer norm, scale and bias", `g (float[N,8] x, float[8] g, float[8] b) => (float[N,8] y) { ` + norm + `n = Div(d, s) p = Mul(g, n) y = Add(p, b) }`, "LayerNormalization", 21, ""},

@@ -12,7 +12,9 @@ import (
 // TestUpdates finds the updates of parameters in optimizers that are written by hand.
 func TestUpdates(t *testing.T) {
 	const consts = `b = Constant<value: tensor = float {0.9}>() c = Constant<value: tensor = float {0.1}>() e = Constant<value: tensor = float {1e-8}>() `
-	sgd := func(i string) string { return `s` + i + ` = Mul(g` + i + `, lr) p` + i + `_next = Sub(p` + i + `, s` + i + `) ` }
+	sgd := func(i string) string {
+		return `s` + i + ` = Mul(g` + i + `, lr) p` + i + `_next = Sub(p` + i + `, s` + i + `) `
+	}
 	adam := func(i string) string {
 		return strings.ReplaceAll(`x# = Mul(m#, b) y# = Mul(g#, c) m#_next = Add(x#, y#) q# = Mul(g#, g#) z# = Mul(v#, b) w# = Mul(q#, c) v#_next = Add(z#, w#)
 			h# = Div(m#_next, d) k# = Div(v#_next, d) r# = Sqrt(k#) n# = Add(r#, e) u# = Div(h#, n#) j# = Mul(u#, lr) a# = Mul(p#, f) p#_next = Sub(a#, j#) `, "#", i)

@@ -133,7 +133,7 @@ type refs struct {
 
 // TestRefereeModels appends loss and gradient to exported networks (GRADTOOL_MODELS names their folder,
 // GRADTOOL_MODEL_LIST which of them), runs the result in ONNX Runtime, and compares loss, gradient norms and sampled entries
-// with PyTorch's float32 ones. Errors are relative to the gradient's norm. Two kinds of gradients cannot be held
+// with PyTorch's float32 ones, as it is and after prune | fuse. Errors are relative to the gradient's norm. Two kinds of gradients cannot be held
 // against a float32 reference alone, so the evaluator's float64 gradient is asked too: those that are zero but for rounding (of biases in
 // front of a batch normalization) must be below 1e-5 of the largest gradient; and in deep networks with batch normalization over few samples,
 // where the reference itself is farther than the tolerance from float64, ours must be no farther from float64 than the reference at its worst.
@@ -170,50 +170,76 @@ func TestRefereeModels(t *testing.T) {
 			if i := strings.Index(nodes, "nodes,"); i >= 0 {
 				nodes = strings.ReplaceAll(strings.TrimPrefix(nodes[:i], "grad: "), " nodes", "")
 			}
-			ours, loss := runTraining(t, train, dir, "--engine", "ort")
 			exact, _ := runTraining(t, train, dir, "--float64")
 			largest := 0.0
 			for _, r := range want.Grads {
 				largest = max(largest, r.Norm)
 			}
 			var worst [3]float64 // ours against the reference; ours, and the reference, against float64
-			errors := map[string][3]float64{}
-			for k, r := range want.Grads {
-				a, e := ours[k+"_grad"], exact[k+"_grad"]
-				if a == nil {
-					t.Errorf("no gradient of %s", k)
-					continue
+			var rel float64      // of the loss
+			for _, form := range []string{"fused", ""} {
+				path := train
+				if form != "" {
+					path = fusedTraining(t, train)
 				}
-				if norm(e) < 1e-9*largest {
-					if norm(a) > 1e-5*largest {
-						t.Errorf("gradient of %s: norm %.2g, want zero but for rounding", k, norm(a))
+				ours, loss := runTraining(t, path, dir, "--engine", "ort")
+				worst = [3]float64{}
+				errors := map[string][3]float64{}
+				for k, r := range want.Grads {
+					a, e := ours[k+"_grad"], exact[k+"_grad"]
+					if a == nil {
+						t.Errorf("%s no gradient of %s", form, k)
+						continue
 					}
-					continue
+					if norm(e) < 1e-9*largest {
+						if norm(a) > 1e-5*largest {
+							t.Errorf("%s gradient of %s: norm %.2g, want zero but for rounding", form, k, norm(a))
+						}
+						continue
+					}
+					err := [3]float64{math.Abs(norm(a)-r.Norm) / r.Norm, math.Abs(norm(a)-norm(e)) / r.Norm, math.Abs(r.Norm-norm(e)) / r.Norm}
+					for at, x := range r.At {
+						i, _ := strconv.Atoi(at)
+						err[0] = max(err[0], math.Abs(a.Float(i)-x)/r.Norm)
+						err[1] = max(err[1], math.Abs(a.Float(i)-e.Float(i))/r.Norm)
+						err[2] = max(err[2], math.Abs(x-e.Float(i))/r.Norm)
+					}
+					errors[k] = err
+					for i := range worst {
+						worst[i] = max(worst[i], err[i])
+					}
 				}
-				err := [3]float64{math.Abs(norm(a)-r.Norm) / r.Norm, math.Abs(norm(a)-norm(e)) / r.Norm, math.Abs(r.Norm-norm(e)) / r.Norm}
-				for at, x := range r.At {
-					i, _ := strconv.Atoi(at)
-					err[0] = max(err[0], math.Abs(a.Float(i)-x)/r.Norm)
-					err[1] = max(err[1], math.Abs(a.Float(i)-e.Float(i))/r.Norm)
-					err[2] = max(err[2], math.Abs(x-e.Float(i))/r.Norm)
+				for _, k := range slices.Sorted(maps.Keys(errors)) {
+					if err := errors[k]; err[0] > tolerance && err[1] > max(tolerance, worst[2]) {
+						t.Errorf("%s gradient of %s: %.2g from the reference, %.2g from float64, from which the reference is %.2g at its worst", form, k, err[0], err[1], worst[2])
+					}
 				}
-				errors[k] = err
-				for i := range worst {
-					worst[i] = max(worst[i], err[i])
+				rel = math.Abs(loss-want.Loss) / want.Loss
+				if rel > 1e-4 {
+					t.Errorf("%s loss %g, want %g", form, loss, want.Loss)
 				}
-			}
-			for _, k := range slices.Sorted(maps.Keys(errors)) {
-				if err := errors[k]; err[0] > tolerance && err[1] > max(tolerance, worst[2]) {
-					t.Errorf("gradient of %s: %.2g from the reference, %.2g from float64, from which the reference is %.2g at its worst", k, err[0], err[1], worst[2])
-				}
-			}
-			rel := math.Abs(loss-want.Loss) / want.Loss
-			if rel > 1e-4 {
-				t.Errorf("loss %g, want %g", loss, want.Loss)
 			}
 			t.Logf("%-20s %13s %7s %8s %9.1e | %9.1e %9.1e %9.1e", name, nodes, took.Round(time.Millisecond), memory, rel, worst[0], worst[1], worst[2])
 		})
 	}
+}
+
+// fusedTraining returns the file of a training step after prune | fuse, with the standard operators that ONNX Runtime is fast with and the
+// loss in pieces where there are several.
+func fusedTraining(t *testing.T, train string) string {
+	t.Helper()
+	dir := t.TempDir()
+	pruned, fast, out := filepath.Join(dir, "pruned.onnx"), filepath.Join(dir, "fast.onnx"), filepath.Join(dir, "fused.onnx")
+	for _, args := range [][]string{
+		{"prune", "-q", "--keep", "loss", "--keep", "*_grad", train, "-o", pruned},
+		{"fuse", "-q", "--chunk", "rows=48", "--for", "ort", pruned, "-o", fast},
+		{"fuse", "-q", fast, "-o", out},
+	} {
+		if code, _, errs := gradtool(t, "", args...); code != 0 {
+			t.Fatalf("%s: %s", strings.Join(args[:1], " "), errs)
+		}
+	}
+	return out
 }
 
 // gradOf runs the verb grad: the program that GRADTOOL_BIN names, whose peak resident memory (mapped pages of the

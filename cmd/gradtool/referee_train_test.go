@@ -56,8 +56,14 @@ func TestRefereeTorchTrain(t *testing.T) {
 			want := readFolder(t, filepath.Join(data, "grad_*.pb"))
 			loss := readFolder(t, filepath.Join(data, "output_*.pb"))["loss"]
 			exact := runModel(t, train, append(in, "--float64")...)
-			for _, engine := range engines(t) {
-				got := runModel(t, train, append(in, "--engine", engine)...)
+			for _, engine := range append(engines(t), "fused") {
+				var got map[string]*op.Array
+				if engine == "fused" { // by the last engine
+					list := engines(t)
+					got = runModel(t, fusedTraining(t, train), append(in, "--engine", list[len(list)-1])...)
+				} else {
+					got = runModel(t, train, append(in, "--engine", engine)...)
+				}
 				if e := math.Abs(got["loss"].Float(0) - loss.Float(0)); !(e <= 1e-4*math.Abs(loss.Float(0))) {
 					t.Errorf("%s: loss %g, want %g", engine, got["loss"].Float(0), loss.Float(0))
 				}
