@@ -104,7 +104,7 @@ const (
 var longer = [...]struct {
 	order int
 	loose bool
-}{{0, false}, {0, true}, {2, false}, {3, false}, {6, false}}
+}{{0, false}, {0, true}, {2, false}, {3, false}}
 
 // Apply puts the graph's nodes in the order of the plan.
 func (m *Made) Apply() { copy(m.Graph.Nodes, m.Order) }

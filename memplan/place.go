@@ -54,21 +54,31 @@ func Place(l *Live, effort int64) (*Placed, error) {
 	return p, nil
 }
 
-// quickEffort is the search for offsets that the greedy orders of a training step take.
-const quickEffort = 16_000_000
+// quickEffort is the search for offsets that the greedy orders of a training step take, or quickEach for each buffer if that is
+// more.
+const (
+	quickEffort = 16_000_000
+	quickEach   = 16_000
+)
 
-// Shares of the bound, as divisors, below which a buffer counts as small, each with its part of the effort in percent.
-var smallShares = [...]struct{ share, effort int64 }{{1000, 85}, {20000, 5}, {200, 5}}
+// Shares of the bound, as divisors, below which a buffer counts as small, each with its part of the effort in percent; 0 is for none.
+var smallShares = [...]struct{ share, effort int64 }{{1000, 52}, {0, 38}, {20000, 5}, {200, 5}}
 
 // solve assigns offsets. Training steps have many small buffers, which the exact search gets lost in, though they fit in
 // anywhere: where the greedy orders miss the bound, large ones are placed first, and small ones around them.
 func solve(list []offset.Buffer, effort int64) (offset.Result, error) {
-	best, err := offset.Solve(list, 0, min(effort, quickEffort))
+	// Every greedy order takes its time for many buffers.
+	best, err := offset.Solve(list, 0, max(min(effort, quickEffort), int64(len(list))*quickEach))
 	if err != nil || near(best) || effort <= quickEffort {
 		return best, err
 	}
 	for _, s := range smallShares {
-		r, err := inTwo(list, best.Bound, s.share, effort/100*s.effort)
+		var r offset.Result
+		if s.share == 0 {
+			r, err = offset.Solve(list, 0, effort/100*s.effort)
+		} else {
+			r, err = inTwo(list, best.Bound, s.share, effort/100*s.effort)
+		}
 		if err != nil {
 			return best, err
 		}

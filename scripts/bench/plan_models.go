@@ -72,6 +72,7 @@ func main() {
 		mean := (b.shares[0] + b.shares[1]) / 2
 		fmt.Printf("\norder and sharing alone, batches 1 and 32: %.1f %% of own on average, aim 70 %%: %s\n", mean, b.verdict(mean <= 70))
 	}
+	b.processes(dirs)
 	if b.missed > 0 {
 		fmt.Printf("\n%d aims missed\n", b.missed)
 		os.Exit(1)
@@ -261,6 +262,32 @@ func (b *bench) row(dir string, n int64, sgd bool) float64 {
 	fmt.Printf("%-20s %6d %5d %11d %11d %7.1f%% %7.1f%% %11d %7.3f %7.2f %s%s\n", filepath.Base(dir), len(m.Graph.Nodes), n, made.Given, made.Shared,
 		share(made.Peak), share(made.Floor), made.Arena, gap, seconds, b.verdict(gap <= 0.5 && seconds <= 4), note)
 	return share(made.Peak)
+}
+
+// processes plans the smallest model in 20 processes, which must write the same bytes.
+func (b *bench) processes(dirs []string) {
+	var file string
+	var least int64
+	for _, d := range dirs {
+		f := b.training(d)
+		if size := must(os.Stat(f)).Size(); file == "" || size < least {
+			file, least = f, size
+		}
+	}
+	var first []byte
+	same := true
+	for range 20 {
+		out := filepath.Join(b.tmp, "planned.onnx")
+		cmd := exec.Command(filepath.Join(b.tmp, "gradtool"), "plan", "-q", "--dim", "N=8", file, "-o", out)
+		cmd.Stderr = os.Stderr
+		check(cmd.Run())
+		raw := must(os.ReadFile(out))
+		if first == nil {
+			first = raw
+		}
+		same = same && bytes.Equal(first, raw)
+	}
+	fmt.Printf("\n%s planned in 20 processes: the same bytes: %s\n", strings.TrimSuffix(filepath.Base(file), ".onnx"), b.verdict(same))
 }
 
 // run executes a plan with inputs of small numbers, in its arena and without.
