@@ -31,7 +31,38 @@ type Emitter struct {
 
 // New returns an emitter for a machine; addr says where buffers lie in DRAM.
 func New(m *machine.Machine, addr map[*legal.Buffer]int64) *Emitter {
-	return &Emitter{Machine: m, Addr: addr, written: map[*legal.Buffer]int{}, scratch: newPool(m.Scratchpad.Bytes), accum: newPool(m.Accumulator.Bytes)}
+	return &Emitter{Machine: m, Addr: addr, written: map[*legal.Buffer]int{}, scratch: newPool(0, m.Scratchpad.Bytes), accum: newPool(0, m.Accumulator.Bytes)}
+}
+
+// Together emits a kernel and others that do not depend on it, nor it on them, in turns, so that one uses the units that the
+// other leaves idle: each has its own part of the scratchpad. Node is told of each kernel before it is emitted.
+func (e *Emitter) Together(k legal.Kernel, others []legal.Kernel, node func(k legal.Kernel)) error {
+	whole, list := e.scratch, e.List
+	cut := e.Machine.Scratchpad.Bytes * 5 / 8 / align * align
+	defer func() { e.scratch = whole }()
+	e.scratch, e.List = newPool(0, cut), nil
+	node(k)
+	if err := e.Kernel(k); err != nil {
+		return err
+	}
+	front := e.List
+	e.scratch, e.List = newPool(cut, e.Machine.Scratchpad.Bytes), nil
+	for _, o := range others {
+		node(o)
+		if err := e.Kernel(o); err != nil {
+			return err
+		}
+	}
+	back := e.List
+	e.List = list
+	j := 0
+	for i := range front {
+		e.List = append(e.List, front[i])
+		for ; j < len(back) && j*len(front) < (i+1)*len(back); j++ {
+			e.List = append(e.List, back[j])
+		}
+	}
+	return nil
 }
 
 // ScratchPeak returns the most bytes of the scratchpad that were taken at one time.

@@ -115,3 +115,39 @@ func (e *Emitter) nestDMA(k *legal.Nest, tile []int) float64 {
 	}
 	return total
 }
+
+// Estimate returns about how many cycles a kernel takes on its own.
+func (e *Emitter) Estimate(k legal.Kernel) float64 {
+	bytes := 0.0
+	move := func(a *legal.Access, dims []int) {
+		n := 1
+		for i, d := range dims {
+			if a.Varies()>>i&1 != 0 {
+				n *= d
+			}
+		}
+		bytes += 4 * float64(n)
+	}
+	burst := float64(e.Machine.DMA.BytesPerCycle)
+	switch k := k.(type) {
+	case *legal.Contract:
+		macs := 1.0
+		for _, d := range k.Dims {
+			macs *= float64(d)
+		}
+		return macs / float64(e.Machine.PeakMACs())
+	case *legal.Nest:
+		for _, a := range k.In {
+			move(a, k.Dims)
+		}
+		for _, o := range k.Out {
+			move(o.To, k.Dims)
+		}
+		return max(bytes/burst, e.vectorCycles(k, k.Dims))
+	case *legal.Gather:
+		return 8 * float64(k.Rows*max(k.Width, 16)) / burst
+	case *legal.Scatter:
+		return 12 * float64(k.Rows*max(k.Width, 16)) / burst
+	}
+	return 0
+}

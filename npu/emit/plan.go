@@ -158,13 +158,15 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan
 		post = e.vectorCycles(k.Post, outer)
 	}
 	// Two tiles of each operand, so that one is loaded while the other is read.
-	if 2*(a+b)+2*extra+1024 > lim.scratch || 2*c+64 > lim.accum {
-		if a+b+extra+256 > lim.scratch || c > lim.accum {
-			return nil
-		}
-		if tiles*counts[legal.K] > 1 {
-			return nil
-		}
+	// A tile of the result needs a second place only if there is another.
+	scratch, accum := 2*(a+b)+extra+256, c
+	if tiles > 1 {
+		scratch, accum = scratch+extra+768, 2*c+64
+	} else if counts[legal.K] == 1 {
+		scratch -= a + b
+	}
+	if scratch > lim.scratch || accum > lim.accum {
+		return nil
 	}
 	aLoads, bLoads := tiles*counts[legal.K], tiles*counts[legal.K]
 	if counts[legal.K] == 1 {

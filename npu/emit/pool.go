@@ -17,8 +17,8 @@ type pool struct {
 
 type span struct{ lo, hi int }
 
-func newPool(size int) *pool {
-	return &pool{size: size, free: []span{{0, size}}}
+func newPool(lo, hi int) *pool {
+	return &pool{size: hi - lo, free: []span{{lo, hi}}, next: lo}
 }
 
 // take returns a place of n bytes, and false if there is none.

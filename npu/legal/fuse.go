@@ -18,7 +18,7 @@ type Fuser struct {
 	FitsPost func(k *Contract) bool
 
 	p       *Program
-	touch   map[Kernel]touch
+	touch   map[Kernel]Touch
 	writers map[*Buffer][]Kernel
 	readers map[*Buffer][]Kernel
 	index   map[Kernel]int
@@ -30,7 +30,7 @@ type Fuser struct {
 // Run fuses the kernels of p where it can.
 func (f *Fuser) Run(p *Program) {
 	f.p = p
-	f.touch, f.index, f.outputs = map[Kernel]touch{}, map[Kernel]int{}, map[*Buffer]bool{}
+	f.touch, f.index, f.outputs = map[Kernel]Touch{}, map[Kernel]int{}, map[*Buffer]bool{}
 	f.writers, f.readers = map[*Buffer][]Kernel{}, map[*Buffer][]Kernel{}
 	for _, b := range p.Outputs {
 		f.outputs[b.Buf] = true
@@ -56,7 +56,7 @@ func (f *Fuser) Run(p *Program) {
 
 // enter notes what kernel i touches.
 func (f *Fuser) enter(k Kernel, i int) {
-	t := touches(k)
+	t := Touches(k)
 	f.touch[k], f.index[k] = t, i
 	for b := range t.writes {
 		f.writers[b] = append(f.writers[b], k)
@@ -138,7 +138,7 @@ func (f *Fuser) canMove(from, to int) bool {
 	t := f.touch[f.p.Kernels[from]]
 	lo, hi := min(from, to), max(from, to)
 	for i := lo + 1; i < hi; i++ {
-		if k := f.p.Kernels[i]; k != nil && t.conflict(f.touch[k]) {
+		if k := f.p.Kernels[i]; k != nil && t.Conflict(f.touch[k]) {
 			return false
 		}
 	}

@@ -186,6 +186,9 @@ func lowerScatterElements(l *lowerer, n *graph.Node) error {
 }
 
 func lowerScatterND(l *lowerer, n *graph.Node) error {
+	if done, err := l.unpool(n); done || err != nil {
+		return err
+	}
 	x := l.raw(0)
 	flat, width := l.tuples(l.arg(1), x.shape, 0)
 	return l.scatter(n, x, flat, l.arg(2), width)

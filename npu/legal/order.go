@@ -1,10 +1,11 @@
 package legal
 
-// touch says what a kernel does to buffers.
-type touch struct{ reads, writes map[*Buffer]bool }
+// Touch says what a kernel does to buffers.
+type Touch struct{ reads, writes map[*Buffer]bool }
 
-func touches(k Kernel) touch {
-	t := touch{map[*Buffer]bool{}, map[*Buffer]bool{}}
+// Touches returns the buffers that a kernel reads and writes.
+func Touches(k Kernel) Touch {
+	t := Touch{map[*Buffer]bool{}, map[*Buffer]bool{}}
 	for _, a := range k.Reads() {
 		if a != nil {
 			t.reads[a.Buf] = true
@@ -16,8 +17,8 @@ func touches(k Kernel) touch {
 	return t
 }
 
-// conflict reports whether the order of two kernels matters.
-func (t touch) conflict(u touch) bool {
+// Conflict reports whether the order of two kernels matters.
+func (t Touch) Conflict(u Touch) bool {
 	for b := range t.writes {
 		if u.reads[b] || u.writes[b] {
 			return true

@@ -15,7 +15,7 @@ const placeEffort = 2_000_000
 
 // layout gives every buffer a place in DRAM and fills in what the program says of memory. Inputs, outputs and constants keep
 // their places; what is made and used up inside shares bytes with what lives at other times.
-func layout(p *legal.Program, m *machine.Machine, out *isa.Program) (map[*legal.Buffer]int64, error) {
+func layout(p *legal.Program, groups []group, m *machine.Machine, out *isa.Program) (map[*legal.Buffer]int64, error) {
 	addr := map[*legal.Buffer]int64{}
 	at := int64(0)
 	a := int64(m.DMA.Align)
@@ -33,7 +33,7 @@ func layout(p *legal.Program, m *machine.Machine, out *isa.Program) (map[*legal.
 		}
 		at += (int64(b.Bytes()) + a - 1) / a * a
 	}
-	height, err := placeTemps(p, a, at, addr)
+	height, err := placeTemps(p, groups, a, at, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +65,11 @@ func layout(p *legal.Program, m *machine.Machine, out *isa.Program) (map[*legal.
 }
 
 // placeTemps puts the temporaries behind base and returns how many bytes they take.
-func placeTemps(p *legal.Program, align, base int64, addr map[*legal.Buffer]int64) (int64, error) {
+func placeTemps(p *legal.Program, groups []group, align, base int64, addr map[*legal.Buffer]int64) (int64, error) {
 	first, last := map[*legal.Buffer]int{}, map[*legal.Buffer]int{}
-	for i, k := range p.Kernels {
-		for _, list := range [][]*legal.Access{k.Writes(), k.Reads()} {
-			for _, x := range list {
+	for i, g := range groups {
+		for _, k := range append([]legal.Kernel{g.kernel}, g.others...) {
+			for _, x := range append(k.Writes(), k.Reads()...) {
 				if x == nil {
 					continue
 				}

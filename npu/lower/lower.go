@@ -68,13 +68,20 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 		}
 	}
 	out := &isa.Program{Machine: opt.Machine, Name: p.Name, SourceHash: opt.Source}
-	addr, err := layout(p, opt.Machine, out)
+	groups := make([]group, len(p.Kernels))
+	for i, k := range p.Kernels {
+		groups[i].kernel = k
+	}
+	if !opt.Plain {
+		groups = schedule(p.Kernels, emit.New(opt.Machine, nil))
+	}
+	addr, err := layout(p, groups, opt.Machine, out)
 	if err != nil {
 		return nil, err
 	}
 	e := emit.New(opt.Machine, addr)
 	nodes := map[legal.Origin]int32{}
-	for _, k := range p.Kernels {
+	node := func(k legal.Kernel) {
 		o := *k.Origin()
 		n, ok := nodes[o]
 		if !ok {
@@ -83,7 +90,17 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 			out.Nodes = append(out.Nodes, isa.Source{Name: o.Node, Op: o.Op, Role: o.Role})
 		}
 		e.Node = n
-		if err := e.Kernel(k); err != nil {
+	}
+	p.Kernels = p.Kernels[:0:0]
+	for _, g := range groups {
+		p.Kernels = append(append(p.Kernels, g.kernel), g.others...)
+		if len(g.others) > 0 {
+			err = e.Together(g.kernel, g.others, node)
+		} else {
+			node(g.kernel)
+			err = e.Kernel(g.kernel)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
