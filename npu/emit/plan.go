@@ -39,11 +39,11 @@ func flow(m *machine.Machine, rows, cols, depth int) (isa.Flow, int) {
 // candidates are sizes of tiles that are tried for each group of dimensions.
 var candidates = []int{1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 4096}
 
-// shares returns tile sizes for the dimensions of a kind whose product is about target: inner dimensions whole first, cut
-// into equal parts.
-func shares(dims []int, kind []legal.Kind, of legal.Kind, target int, tile []int) int {
+// shares returns tile sizes for the dimensions of a kind whose product is about target: dimensions are taken whole in the
+// given order, the one that does not fit is cut into equal parts.
+func shares(dims, order []int, kind []legal.Kind, of legal.Kind, target int, tile []int) int {
 	total := 1
-	for i := len(dims) - 1; i >= 0; i-- {
+	for _, i := range order {
 		if kind[i] != of {
 			continue
 		}
@@ -72,6 +72,7 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 		size[kind] *= k.Dims[i]
 	}
 	whole := reduced(k.Post)
+	orders := dimOrders(k)
 	tries := func(kind legal.Kind) []int {
 		var out []int
 		for _, c := range candidates {
@@ -91,24 +92,28 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 					if b > 1 && b > size[legal.Batch] || b > 1 && (m < size[legal.M] || n < size[legal.N] || kk < size[legal.K]) {
 						continue
 					}
-					tile := make([]int, len(k.Dims))
-					shares(k.Dims, k.Kind, legal.M, m, tile)
-					shares(k.Dims, k.Kind, legal.N, n, tile)
-					shares(k.Dims, k.Kind, legal.K, kk, tile)
-					shares(k.Dims, k.Kind, legal.Batch, b, tile)
-					for i := range tile {
-						if whole>>i&1 != 0 {
-							tile[i] = k.Dims[i]
+					for _, order := range orders {
+						tile := make([]int, len(k.Dims))
+						for _, g := range []struct {
+							kind legal.Kind
+							n    int
+						}{{legal.M, m}, {legal.N, n}, {legal.K, kk}, {legal.Batch, b}} {
+							shares(k.Dims, order, k.Kind, g.kind, g.n, tile)
 						}
-					}
-					id := fmt.Sprint(tile)
-					if seen[id] {
-						continue
-					}
-					seen[id] = true
-					for _, nFirst := range []bool{false, true} {
-						if p := e.contractPlan(k, tile, nFirst); p != nil {
-							plans = append(plans, p)
+						for i := range tile {
+							if whole>>i&1 != 0 {
+								tile[i] = k.Dims[i]
+							}
+						}
+						id := fmt.Sprint(tile)
+						if seen[id] {
+							continue
+						}
+						seen[id] = true
+						for _, nFirst := range []bool{false, true} {
+							if p := e.contractPlan(k, tile, nFirst); p != nil {
+								plans = append(plans, p)
+							}
 						}
 					}
 				}
@@ -329,4 +334,33 @@ func (e *Emitter) FitsPost(k *legal.Contract) bool {
 func (e *Emitter) Fits(k *legal.Nest) bool {
 	_, ok := e.NestTile(k, e.Machine.Scratchpad.Bytes/4/3)
 	return ok
+}
+
+// dimOrders returns orders in which dimensions are made whole: inner ones first, and those along which the result is
+// contiguous first, where that is another order.
+func dimOrders(k *legal.Contract) [][]int {
+	inner := make([]int, len(k.Dims))
+	for i := range inner {
+		inner[i] = len(inner) - 1 - i
+	}
+	step := k.Writes()[0].Steps(len(k.Dims))
+	across := slices.Clone(inner)
+	slices.SortStableFunc(across, func(a, b int) int {
+		x, y := step[a], step[b]
+		if x == 0 || y == 0 { // dimensions of kind K keep their order behind the others
+			return cmp.Compare(b2i(x == 0), b2i(y == 0))
+		}
+		return cmp.Compare(max(x, -x), max(y, -y))
+	})
+	if slices.Equal(inner, across) {
+		return [][]int{inner}
+	}
+	return [][]int{inner, across}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -63,6 +63,9 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 	if !opt.Plain {
 		f := &legal.Fuser{Fits: emit.New(opt.Machine, nil).Fits, FitsPost: emit.New(opt.Machine, nil).FitsPost}
 		f.Run(p)
+		if p.MergeProducts() > 0 {
+			f.Run(p)
+		}
 		if err := p.Verify(); err != nil {
 			return nil, fmt.Errorf("internal error in fusing kernels: %w", err)
 		}
