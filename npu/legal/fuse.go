@@ -52,6 +52,7 @@ func (f *Fuser) Run(p *Program) {
 	}
 	p.Kernels = slices.DeleteFunc(p.Kernels, func(k Kernel) bool { return k == nil })
 	p.dropDead()
+	p.separateAxes()
 }
 
 // enter notes what kernel i touches.
@@ -94,7 +95,7 @@ func (f *Fuser) fuseInto(i int, c *Nest) int {
 		}
 		tried[p] = true
 		down, up := f.canMove(j, i), f.canMove(i, j)
-		if !down && !up {
+		if !down && !(up && f.worthEarly(c, a.Buf)) {
 			continue
 		}
 		var merged Kernel
@@ -130,6 +131,18 @@ func (f *Fuser) fuseInto(i int, c *Nest) int {
 		return keep
 	}
 	return -1
+}
+
+// worthEarly reports whether c may be computed where its operand b is made, long before its own turn perhaps: what it makes
+// must be kept until then, which is worth it only if that is much less than b, or if nobody else wants b.
+func (f *Fuser) worthEarly(c *Nest, b *Buffer) bool {
+	made := 0
+	for _, o := range c.Out {
+		if !f.outputs[o.To.Buf] {
+			made += o.To.Buf.Len
+		}
+	}
+	return 2*made <= b.Len || len(f.readers[b]) == 1 && !f.outputs[b]
 }
 
 // canMove reports whether kernel from can stand right beside kernel to, where the two become one: nothing between conflicts

@@ -115,8 +115,18 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 	return r, nil
 }
 
-// constant returns the elements of a constant buffer as the device has them.
+// constant returns the elements of a constant buffer as the device has them: the model's own bytes, which may be those of a
+// mapped file, where these are the same.
 func constant(b *legal.Buffer) ([]byte, error) {
+	if e := b.Data.Elem; (e == graph.Float || e == graph.Int32 || e == graph.Uint32) && b.Data.Data != nil {
+		raw, err := b.Data.Data.Bytes()
+		if err != nil {
+			return nil, fmt.Errorf("constant %q: %w", b.Name, err)
+		}
+		if len(raw) == 4*b.Len {
+			return raw, nil
+		}
+	}
 	a, err := op.FromTensor(b.Data, false)
 	if err != nil {
 		return nil, fmt.Errorf("constant %q: %w", b.Name, err)
