@@ -70,7 +70,7 @@ func Insert(m *machine.Machine, dramBytes int64, list []isa.Instr) ([isa.NumQueu
 			return out, fmt.Errorf("instruction %d, %s: not one that does something", i, in.Op)
 		}
 		if err := in.Check(m, d.Queue, dramBytes); err != nil {
-			return out, fmt.Errorf("instruction %d: %w", i, err)
+			return out, fmt.Errorf("instruction %d, %s: %w", i, in.Text(), err)
 		}
 		effects = in.Effects(effects[:0])
 		x.add(d.Queue, in.Node, effects)
