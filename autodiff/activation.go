@@ -154,9 +154,15 @@ func preluVJP(c *Ctx) []*graph.Value {
 	return out
 }
 
+// inOrder reports whether a <= b is known.
+func inOrder(c *Ctx, a, b *graph.Value) bool {
+	x, y := c.Info.Const(a), c.Info.Const(b)
+	return x != nil && y != nil && x.Len() == 1 && y.Len() == 1 && x.Float(0) <= y.Float(0)
+}
+
 // clipVJP: y = min(hi, max(x, lo)).
 //
-// x gets g where lo <= x <= hi, bounds included, which is where y = x. lo gets g where x < lo <= hi; hi
+// x gets g where lo <= x <= hi, bounds included, which is where y = x unless lo > hi. lo gets g where x < lo <= hi; hi
 // gets g where x > hi or lo > hi.
 func clipVJP(c *Ctx) []*graph.Value {
 	g, x, lo, hi := c.Ct(0), c.X(0), c.X(1), c.X(2)
@@ -166,7 +172,11 @@ func clipVJP(c *Ctx) []*graph.Value {
 	zero := c.Like(g, 0)
 	out := make([]*graph.Value, 3)
 	if c.Need(0) {
-		out[0] = c.mask(c.Binary("Equal", x, c.Y(0)), g)
+		inside := c.Binary("Equal", x, c.Y(0))
+		if lo != nil && hi != nil && !inOrder(c, lo, hi) {
+			inside = c.Binary("And", inside, c.Binary("LessOrEqual", lo, hi))
+		}
+		out[0] = c.mask(inside, g)
 	}
 	if c.Need(1) {
 		binds := c.Binary("Less", x, lo)

@@ -111,6 +111,17 @@ func controlCases() []op.Sample {
 			return op.LoopBody{Next: vals{b.Add(n.Out[0], b.ReduceSum(n.Out[1], false, 0))}}
 		}).Out
 	}
+	// picked runs a Scan in whose body shapes change from one iteration to the next, in a branch.
+	picked := func(b *op.Builder, in vals) vals {
+		return b.If(in[0], func(b *op.Builder) vals {
+			s := b.Inner("row")
+			x := s.Param("x", floats(1))
+			some := s.Binary("Greater", x, s.Like(x, 0))
+			p := s.Mul(s.Op("Compress", vals{x, some}), s.Op("Compress", vals{in[2], some}))
+			s.Return(s.ReduceAll(s.Mul(s.Unary("Sin", p), p)))
+			return b.Node("Scan", in[1:2], 1, graph.GraphAttr("body", s.G), graph.IntAttr("num_scan_inputs", 1)).Out
+		}, func(b *op.Builder) vals { return vals{b.ReduceSum(in[1], false, 1)} })
+	}
 	// old has the forms of old exporters: iteration number and condition as vectors, an initializer in the body.
 	old := func(b *op.Builder, in vals) vals {
 		s := b.Inner("body")
@@ -159,6 +170,7 @@ func controlCases() []op.Sample {
 		{Name: "product in branch", In: []op.Arg{flag(1), op.F(2, 2), op.F(2, 2)}, Build: heavy},
 		{Name: "product in branch, not taken", In: []op.Arg{flag(0), op.F(2, 2), op.F(2, 2)}, Build: heavy},
 		{Name: "scan in loop", In: []op.Arg{count(2), op.F(2), op.F(3, 2), op.F(2, 2)}, Build: scanned},
+		{Name: "scan of changing shapes", In: []op.Arg{flag(1), op.FV([]int{3, 3}, 1, -1, 2, -1, -2, 3, 0.5, 0.25, 1.5), op.F(3)}, Build: picked},
 		{Name: "old forms", In: []op.Arg{count(3), op.F(2)}, Build: old},
 		{Name: "map in branch", In: []op.Arg{flag(1), op.F(2), op.F(2), op.F(2)}, Build: mapped},
 		{Name: "overwritten", In: []op.Arg{count(2), op.F(2), op.F(2)}, Build: constant},

@@ -139,7 +139,8 @@ func (s *scan) slice(x, v *graph.Value, axis, from int64) *graph.Value {
 	return p
 }
 
-// residual returns the value of v in the forward iteration that the reverse one belongs to.
+// residual returns the value of v in the forward iteration that the reverse one belongs to, nil where that is to be
+// computed again.
 func (s *scan) residual(v *graph.Value) *graph.Value {
 	k := slices.Index(s.g.Inputs, v)
 	if k >= s.states {
@@ -149,8 +150,8 @@ func (s *scan) residual(v *graph.Value) *graph.Value {
 	if k >= 0 && s.g.Outputs[k] == v {
 		return s.n.In[k] // never changes
 	}
-	if !v.Type.IsTensor() {
-		return nil
+	if !v.Type.IsTensor() || k < 0 && !constantShape(s.n, v) && !isRandom(v.Def) {
+		return nil // what has another shape in each iteration cannot be stacked: it is computed again
 	}
 	c := s.c
 	addOutput(forward(c, s.g), v)

@@ -31,6 +31,7 @@ func TestConventions(t *testing.T) {
 		{name: "abs", op: "Abs", in: [][]float64{{-3, 0, 2}}, want: [][]float64{{-1, 0, 1}}},
 		{name: "clip", op: "Clip", in: [][]float64{{-1, 0, 3, 6, 7}, {0}, {6}}, want: [][]float64{{0, 1, 1, 1, 0}, {1}, {1}}},
 		{name: "clip crossed", op: "Clip", in: [][]float64{{1, 7}, {6}, {0}}, want: [][]float64{{0, 0}, {0}, {2}}},
+		{name: "clip crossed, at max", op: "Clip", in: [][]float64{{-1, 0, 1, 2}, {3}, {1}}, want: [][]float64{{0, 0, 0, 0}, {0}, {4}}},
 		{name: "max ties", op: "Max", in: [][]float64{{1, 2, 3}, {1, 3, 2}}, want: [][]float64{{0.5, 0, 1}, {0.5, 1, 0}}},
 		{name: "min of three", op: "Min", in: [][]float64{{1, 2, 3}, {1, 2, 9}, {1, 5, 4}}, want: [][]float64{{1.0 / 3, 0.5, 1}, {1.0 / 3, 0.5, 0}, {1.0 / 3, 0, 0}}},
 		{name: "sqrt", op: "Sqrt", in: [][]float64{{0, 4}}, want: [][]float64{{0, 0.25}}},

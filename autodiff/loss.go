@@ -44,6 +44,9 @@ func sampleTerms(c *Ctx) terms {
 		a = c.Mul(g, sizeRatio(c, y, labels, g.Type.Elem))
 	case reduction == "mean":
 		t.total = c.ReduceAll(w)
+		if t.counts != nil { // where no label counts the loss is 0/0, but its derivative is 0
+			t.total = c.Where(c.Binary("Equal", t.total, c.Like(g, 0)), c.Like(g, 1), t.total)
+		}
 		a = c.Div(c.Mul(g, w), t.total)
 	case w != nil:
 		a = c.Mul(g, w)

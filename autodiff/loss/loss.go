@@ -157,7 +157,10 @@ func softmaxCrossEntropy(b *op.Builder, spec Spec, y *graph.Value) (*Attached, e
 
 	b.Role, b.Prefix = graph.RoleBackward, "loss/grad"
 	weight := b.Scalar(sum, 1) // of each row in the derivative
-	if n != nil {
+	switch {
+	case n != nil && counts != nil: // where no row counts the loss is 0/0, but nothing is to be learnt from it
+		weight = b.Div(weight, b.Op("Max", []*graph.Value{n, b.Scalar(sum, 1)}))
+	case n != nil:
 		weight = b.Div(weight, n)
 	}
 	if counts != nil {

@@ -132,6 +132,25 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
+// TestNothingCounts: a batch of padding alone has no mean loss, but moves no weight either.
+func TestNothingCounts(t *testing.T) {
+	for _, elem := range []graph.DataType{graph.Float16, graph.Float, graph.Double} {
+		y, target := op.NewArray(elem, []int{2, 3}, false), op.NewArray(graph.Int64, []int{2}, false)
+		for i := range target.I64 {
+			target.I64[i] = -100
+		}
+		out := run(t, attached(t, "softmax-cross-entropy,ignore=-100", elem, graph.ShapeOf(2, 3)), false, y, target)
+		if !math.IsNaN(out[0].Float(0)) {
+			t.Errorf("%s: the loss is %g", elem, out[0].Float(0))
+		}
+		for i := range out[1].Len() {
+			if out[1].Float(i) != 0 {
+				t.Errorf("%s: derivative %d is %g", elem, i, out[1].Float(i))
+			}
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	for _, bad := range []string{"", "l1", "mse,axis=1", "softmax-cross-entropy,axis", "softmax-cross-entropy,axis=x", "mse,reduction=max"} {
 		if _, err := Parse(bad); err == nil {

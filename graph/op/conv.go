@@ -27,6 +27,8 @@ func convSamples() []Sample {
 		{Name: "dilations", In: []Arg{F(1, 2, 7, 8), F(2, 2, 2, 3), F(2)}, Attrs: attrs(ints("dilations", 3, 2), ints("pads", 1, 1, 1, 1))},
 		{Name: "dilations and strides", In: []Arg{F(2, 2, 9, 8), F(2, 2, 3, 2)},
 			Attrs: attrs(ints("dilations", 2, 3), ints("strides", 2, 2), ints("pads", 2, 0, 1, 1))},
+		{Name: "empty batch", In: []Arg{F(0, 2, 5, 4), F(3, 2, 3, 3), F(3)}},
+		{Name: "empty batch, grouped", In: []Arg{F(0, 4, 5, 4), F(6, 2, 3, 3), F(6)}, Attrs: attrs(group(2), ints("strides", 2, 2))},
 		{Name: "1-D", In: []Arg{F(2, 3, 7), F(2, 3, 3), F(2)}, Attrs: attrs(ints("pads", 1, 1), ints("strides", 2))},
 		{Name: "3-D", In: []Arg{F(1, 2, 4, 3, 5), F(2, 2, 2, 2, 3), F(2)}, Attrs: attrs(ints("pads", 0, 1, 1, 1, 0, 1), ints("strides", 1, 1, 2))},
 		{Name: "pointwise", In: []Arg{F(2, 3, 3, 4), F(5, 3, 1, 1), F(5)}, Attrs: attrs(ints("kernel_shape", 1, 1))},

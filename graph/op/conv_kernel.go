@@ -98,7 +98,7 @@ type convSize struct{ batch, groups, inPer, outPer int } // channels per group, 
 func convolve[T number](w *window, c convSize, x, weights, y []T) {
 	l := newLines(w)
 	out, depth := prod(w.out), c.inPer*len(l.at)
-	if out == 0 || depth == 0 {
+	if out == 0 || depth == 0 || c.batch == 0 {
 		return
 	}
 	if c.inPer == 1 && c.outPer <= 4 {
@@ -217,7 +217,7 @@ func addScaled[T number](y []T, f T, x []T, s int) {
 func convolveTransposed[T number](w *window, c convSize, y, weights, x []T) {
 	l := newLines(w)
 	in, out, taps := prod(w.in), prod(w.out), len(l.at)
-	if in == 0 || out == 0 || taps == 0 {
+	if in == 0 || out == 0 || taps == 0 || c.batch == 0 || c.inPer == 0 {
 		return
 	}
 	depth := c.inPer * taps

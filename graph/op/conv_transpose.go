@@ -19,6 +19,7 @@ func convTransposeSamples() []Sample {
 		{Name: "smaller output shape", In: []Arg{F(1, 2, 3, 3), F(2, 2, 3, 3)}, Attrs: attrs(ints("strides", 2, 2), ints("output_shape", 4, 6), str("auto_pad", "SAME_UPPER"))},
 		{Name: "SAME_UPPER", In: []Arg{F(1, 2, 3, 3), F(2, 2, 4, 3)}, Attrs: attrs(ints("strides", 2, 2), str("auto_pad", "SAME_UPPER"))},
 		{Name: "SAME_LOWER", In: []Arg{F(1, 2, 3, 3), F(2, 2, 3, 2)}, Attrs: attrs(ints("strides", 2, 2), str("auto_pad", "SAME_LOWER"))},
+		{Name: "empty batch", In: []Arg{F(0, 2, 3, 4), F(2, 3, 3, 3), F(3)}, Attrs: attrs(ints("strides", 2, 2))},
 		{Name: "grouped", In: []Arg{F(2, 4, 3, 2), F(4, 3, 2, 3), F(6)}, Attrs: attrs(group(2), ints("strides", 2, 1))},
 		{Name: "depthwise", In: []Arg{F(1, 3, 3, 3), F(3, 1, 2, 2)}, Attrs: attrs(group(3), ints("strides", 2, 2))},
 		{Name: "pointwise", In: []Arg{F(1, 3, 3, 3), F(3, 2, 1, 1), F(2)}, Attrs: attrs(ints("kernel_shape", 1, 1))},
