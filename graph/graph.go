@@ -291,7 +291,14 @@ func (g *Graph) InsertBefore(at *Node, nodes ...*Node) {
 // Remove takes nodes out of g and drops their uses, also those inside their subgraphs. Their results
 // must have no uses left, except by each other.
 func (g *Graph) Remove(nodes ...*Node) {
-	if len(nodes) == 0 {
+	switch len(nodes) {
+	case 0:
+		return
+	case 1: // passes remove nodes one by one
+		nodes[0].dropUses()
+		if i := slices.Index(g.Nodes, nodes[0]); i >= 0 {
+			g.Nodes = slices.Delete(g.Nodes, i, i+1)
+		}
 		return
 	}
 	gone := make(map[*Node]bool, len(nodes))
