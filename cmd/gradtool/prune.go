@@ -53,6 +53,7 @@ nothing reads.`,
 		flags: slices.Concat([]cli.Flag{
 			&cli.StringSliceFlag{Name: "keep", Usage: "keep the outputs `NAMES` and drop the others: a name, a glob, re:REGEXP or @FILE; repeatable"},
 			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
+			&cli.BoolFlag{Name: "inline", DisableDefaultText: true, Usage: "put the bodies of model-local functions in the place of their calls first"},
 			&cli.BoolFlag{Name: "reassociate", DisableDefaultText: true, Usage: "group constant factors and terms anew, frozen weights too, which rounds differently"},
 			dimFlag(),
 			&cli.StringFlag{Name: "budget", Usage: "drop gradients until activations and gradients take at most `SIZE` at once: 256KiB, 40%, ..."},
@@ -94,14 +95,15 @@ type pruner struct {
 	m      *graph.Model
 	closer io.Closer
 
-	before  int // nodes of the main graph, as read
-	plain   int // nodes that compute something, without those that nothing reads
-	dropped int // outputs
-	bound   int // symbolic dimensions
-	opt     prune.Options
-	stats   prune.Stats
-	form    error // why the operators cannot be brought into other forms
-	sparse  *prune.Sparse
+	before    int // nodes of the main graph, as read
+	plain     int // nodes that compute something, without those that nothing reads
+	dropped   int // outputs
+	functions int // as read
+	bound     int // symbolic dimensions
+	opt       prune.Options
+	stats     prune.Stats
+	form      error // why the operators cannot be brought into other forms
+	sparse    *prune.Sparse
 }
 
 func (p *pruner) close() {
@@ -121,7 +123,7 @@ func (p *pruner) read() error {
 	if err := inspect(p.m); err != nil {
 		return err
 	}
-	p.before = computing(p.m)
+	p.before, p.functions = computing(p.m), len(p.m.Functions)
 	dims, err := p.dims()
 	if err != nil {
 		return err
@@ -203,6 +205,8 @@ func (p *pruner) run() error {
 		p.notef("only what nothing reads is removed: %v", p.form)
 	case err != nil:
 		return err
+	case p.Bool("inline") && len(p.m.Functions) < p.functions:
+		return nil
 	case !p.stats.Changed() && p.dropped+p.bound == 0:
 		return p.read() // operators may have changed form: write what was read
 	case simple <= p.plain:
@@ -287,7 +291,7 @@ func (p *pruner) tell() {
 
 // prunePasses are the passes of prune. The first needs no canonical form.
 func prunePasses(p *pruner) []pass.Pass {
-	upgrade := pass.Upgrade()
+	upgrade, inline := pass.Upgrade(), pass.Inline(nil)
 	opset := opsetPass(0)
 	return []pass.Pass{
 		{
@@ -296,6 +300,15 @@ func prunePasses(p *pruner) []pass.Pass {
 				p.stats = prune.Clean(m)
 				p.plain = computing(m)
 				return p.stats.Changed(), nil
+			},
+		},
+		{
+			Name: inline.Name, Doc: inline.Doc, Required: true,
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				if !p.Bool("inline") {
+					return false, nil
+				}
+				return inline.Run(c, m)
 			},
 		},
 		{
