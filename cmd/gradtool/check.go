@@ -264,6 +264,7 @@ func (s *session) checkDifferences(m *graph.Model) error {
 	if err != nil {
 		return err
 	}
+	diff.rounded = roundedConstants(m)
 	var list []verdict
 	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
 	t := table.New(table.Column{Title: "value", Fixed: true}, table.Column{Title: "shape", Fixed: true}, num("analytic"), num("numeric"), num("error"), table.Column{Title: ""})
@@ -322,6 +323,26 @@ func (s *session) compareSlope(d *differences, g autodiff.Grad, grad *op.Array) 
 	return slopeAgainst(d, g, grad, rtol, atol)
 }
 
+// constantUnits is by how many units in the last place of a 16-bit type the terms of a slope may be off: everything is
+// computed in double, but the constants that a derivative brings along are stored in the model's types.
+const constantUnits = 4
+
+// roundedConstants is the relative error that constants stored in 16 bits bring into the terms of a slope; 0 without any.
+func roundedConstants(m *graph.Model) float64 {
+	unit := 0.0
+	for g := range m.Graph.Graphs() {
+		for v := range g.Values() {
+			switch v.Type.Elem {
+			case graph.Float16:
+				unit = max(unit, 1.0/(1<<11))
+			case graph.BFloat16:
+				unit = max(unit, 1.0/(1<<8))
+			}
+		}
+	}
+	return constantUnits * unit
+}
+
 // slopeTolerance is the relative tolerance of slopes.
 const slopeTolerance = 1e-5
 
@@ -338,7 +359,7 @@ func slopeAgainst(d *differences, g autodiff.Grad, grad *op.Array, rtol, atol fl
 		e := math.Abs(v.Got - sl.value)
 		slack := atol
 		if atol < 0 {
-			slack = sl.noise
+			slack = sl.noise + d.rounded*innerAbs(grad, sl.direction)
 		}
 		ok := e <= rtol*math.Max(math.Abs(v.Got), math.Abs(sl.value))+slack // false for NaN
 		if i == 0 || ok {

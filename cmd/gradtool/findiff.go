@@ -29,6 +29,7 @@ type differences struct {
 	weights []*op.Array // by output; nil for a weight of 1
 	names   []string    // of the outputs
 	rng     *rand.Rand
+	rounded float64 // relative error of terms that stored constants explain
 }
 
 // newDifferences prepares differences of m's objective with respect to the values of res, at the point that

@@ -69,3 +69,12 @@ func inner(a, b *op.Array) float64 {
 	}
 	return sum
 }
+
+// innerAbs is the sum of the sizes of the terms of inner.
+func innerAbs(a, b *op.Array) float64 {
+	sum := 0.0
+	for i := range a.Len() {
+		sum += math.Abs(a.Float(i) * b.Float(i))
+	}
+	return sum
+}
