@@ -35,18 +35,27 @@ func Parse(s string) (Spec, error) {
 	}
 	for _, p := range parts[1:] {
 		k, v, ok := strings.Cut(p, "=")
-		n, err := strconv.ParseInt(v, 10, 64)
-		switch {
-		case !ok:
+		if !ok {
 			return spec, fmt.Errorf("loss option %q: want key=value", p)
-		case k == "axis" && spec.Kind == "softmax-cross-entropy" && err == nil:
-			spec.Axis = n
-		case k == "ignore" && spec.Kind == "softmax-cross-entropy" && err == nil:
-			spec.Ignore = &n
-		case k == "reduction" && (v == "mean" || v == "sum"):
+		}
+		switch {
+		case k == "reduction":
+			if v != "mean" && v != "sum" {
+				return spec, fmt.Errorf("loss option reduction=%s: want mean or sum", v)
+			}
 			spec.Reduction = v
+		case (k == "axis" || k == "ignore") && spec.Kind == "softmax-cross-entropy":
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err != nil {
+				return spec, fmt.Errorf("loss option %s=%s: want an integer of 64 bits", k, v)
+			}
+			if k == "axis" {
+				spec.Axis = n
+			} else {
+				spec.Ignore = &n
+			}
 		default:
-			return spec, fmt.Errorf("loss %s does not take the option %q", spec.Kind, p)
+			return spec, fmt.Errorf("loss %s does not take the option %q", spec.Kind, k)
 		}
 	}
 	return spec, nil

@@ -3,6 +3,7 @@ package loss
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"gradtool/graph"
@@ -132,6 +133,7 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
+<<<<<<< HEAD
 // TestNothingCounts: a batch of padding alone has no mean loss, but moves no weight either.
 func TestNothingCounts(t *testing.T) {
 	for _, elem := range []graph.DataType{graph.Float16, graph.Float, graph.Double} {
@@ -151,10 +153,30 @@ func TestNothingCounts(t *testing.T) {
 	}
 }
 
+=======
+// TestParse holds that an error says which part is wrong: the kind, the option, or its value.
+>>>>>>> b138679 (cmd: reports hold NaN and infinities, and are begun before the model is written; loss options say which value is wrong)
 func TestParse(t *testing.T) {
-	for _, bad := range []string{"", "l1", "mse,axis=1", "softmax-cross-entropy,axis", "softmax-cross-entropy,axis=x", "mse,reduction=max"} {
-		if _, err := Parse(bad); err == nil {
-			t.Errorf("%q is taken", bad)
+	for text, want := range map[string]string{
+		"":                                 `unknown loss ""`,
+		"l1":                               `unknown loss "l1"`,
+		"mse,axis=1":                       `does not take the option "axis"`,
+		"mse,axis=x":                       `does not take the option "axis"`,
+		"mse,speed=1":                      `does not take the option "speed"`,
+		"softmax-cross-entropy,axis":       "want key=value",
+		"softmax-cross-entropy,axis=x":     "axis=x: want an integer",
+		"softmax-cross-entropy,axis=":      "axis=: want an integer",
+		"softmax-cross-entropy,ignore=1.5": "ignore=1.5: want an integer",
+		"softmax-cross-entropy,axis=99999999999999999999": "want an integer of 64 bits",
+		"mse,reduction=max": "reduction=max: want mean or sum",
+	} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	for _, good := range []string{"mse", "mse,reduction=sum", "softmax-cross-entropy,axis=-1,ignore=-100,reduction=mean"} {
+		if _, err := Parse(good); err != nil {
+			t.Errorf("%q: %v", good, err)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (s *session) conclude(list []verdict, t *table.Table) error {
 		return err
 	}
 	if bad > 0 {
-		if err := s.report.write(s); err != nil {
+		if err := s.report.write(); err != nil {
 			return err
 		}
 		return differencesf("%d of %s differ", bad, count(len(list), "value"))

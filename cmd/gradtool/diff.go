@@ -119,7 +119,7 @@ func runDiff(s *session) error {
 		s.summaryf("no difference")
 		return nil
 	}
-	if err := s.report.write(s); err != nil {
+	if err := s.report.write(); err != nil {
 		return err
 	}
 	return differencesf("the models differ")

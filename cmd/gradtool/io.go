@@ -50,6 +50,9 @@ func (s *session) target(name string) (target, error) {
 			`use -o FILE, or redirect the output; "gradtool show" prints a model as text; -o - forces it`)
 	}
 	t := target{name, true}
+	if r := s.String("report"); r != "" && sameFile(r, name) {
+		return target{}, usagef("--report names %s, where the model goes without -o", name)
+	}
 	if !s.Bool("force") {
 		if _, err := os.Lstat(name); err == nil {
 			return t, t.exists()

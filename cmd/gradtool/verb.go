@@ -109,10 +109,15 @@ func (v verb) command(p *process) *cli.Command {
 			}()
 			s.progress.Start("gradtool "+v.name, 0)
 			defer s.progress.Done()
+			if err := s.report.open(s); err != nil {
+				return err
+			}
+			defer s.onAbort(s.report.drop)()
+			defer s.report.drop()
 			if err := v.run(s); err != nil {
 				return err
 			}
-			return s.report.write(s)
+			return s.report.write()
 		},
 	}
 }
