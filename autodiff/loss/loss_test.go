@@ -133,7 +133,6 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-<<<<<<< HEAD
 // TestNothingCounts: a batch of padding alone has no mean loss, but moves no weight either.
 func TestNothingCounts(t *testing.T) {
 	for _, elem := range []graph.DataType{graph.Float16, graph.Float, graph.Double} {
@@ -153,9 +152,7 @@ func TestNothingCounts(t *testing.T) {
 	}
 }
 
-=======
 // TestParse holds that an error says which part is wrong: the kind, the option, or its value.
->>>>>>> b138679 (cmd: reports hold NaN and infinities, and are begun before the model is written; loss options say which value is wrong)
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 `unknown loss ""`,
