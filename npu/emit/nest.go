@@ -176,7 +176,7 @@ func (r *nestRun) early(t box, first bool) error {
 func (r *nestRun) finish(t box) error {
 	for i := range r.k.Body {
 		v := len(r.k.In) + i
-		if !r.late[v] {
+		if !r.late[v] || r.fused[v] {
 			continue
 		}
 		if err := r.stmt(v, t, false); err != nil {

@@ -61,7 +61,7 @@ func appendLevel(out []level, l level) []level {
 // operand returns p as operand j of an instruction over the levels.
 func operand(p *place, ls []level, j int) isa.Operand {
 	if p == nil {
-		return isa.Operand{}
+		panic("emit: an operand that is not on chip") // else it would be the word at address 0
 	}
 	if p.imm != nil {
 		return isa.Operand{IsImm: true, Value: *p.imm}
