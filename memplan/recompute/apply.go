@@ -78,7 +78,7 @@ func (p *Problem) Apply(sequence []int32, kind Barrier) (Applied, error) {
 				return w.made, err
 			}
 		default:
-			if err := w.again(n); err != nil {
+			if err := w.again(u); err != nil {
 				return w.made, err
 			}
 		}
@@ -259,8 +259,9 @@ func (w *writer) clone(n *graph.Node, values map[*graph.Value]*graph.Value) (*gr
 // prefix begins the names of what is added.
 const prefix = "recompute/"
 
-// again computes the results of n once more.
-func (w *writer) again(n *graph.Node) error {
+// again computes a unit once more. Results of its node that are held apart stay those of the first time.
+func (w *writer) again(u int32) error {
+	n := w.Nodes[u]
 	values, err := w.values(n)
 	if err != nil {
 		return err
@@ -271,7 +272,7 @@ func (w *writer) again(n *graph.Node) error {
 		return err
 	}
 	for i, v := range n.Out {
-		if v != nil {
+		if v != nil && w.of[v] == u {
 			w.version[v] = k.Out[i]
 		}
 	}

@@ -15,17 +15,17 @@ import (
 // Problem is a model's main graph as a graph of units. A unit is a node with its results; views of them belong to it, as
 // they take neither memory nor time. Inputs, initializers and constants take no part: they are there from beginning to
 // end. Where a node has results that are graph outputs and others that are not, the outputs are a unit of their own,
-// which is kept to the end. The last unit stands for the end of the run and reads all outputs.
+// which is kept to the end; so are results that are small beside the first, such as the mask of a Dropout, which often
+// live longer: they are kept to their last reader. The last unit stands for the end of the run and reads all outputs.
 type Problem struct {
 	Model *graph.Model
 	Graph *remat.Graph
-	Nodes []*graph.Node // by unit; nil for outputs held apart and for the end
+	Nodes []*graph.Node // by unit; nil for results held apart and for the end
 	FLOPs []float64     // by unit, as the operator table counts them
 	Peak  int64         // of the order that the graph has, views and results in place included
 
-	unit map[*graph.Node]int32
-	held map[*graph.Node]int32 // where outputs are held apart
-	kept map[*graph.Value]bool // graph outputs, and what they are views of
+	of   map[*graph.Value]int32 // unit of each result
+	kept map[*graph.Value]bool  // graph outputs, and what they are views of
 }
 
 // Options says what a problem is made of.
@@ -41,7 +41,7 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.Peak, unit: map[*graph.Node]int32{}, held: map[*graph.Node]int32{}}
+	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.Peak, of: map[*graph.Value]int32{}}
 	space := map[*graph.Node]int64{}
 	for _, b := range live.Buffers {
 		if b.Node != nil {
@@ -69,42 +69,74 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 		if !isUnit(n) {
 			continue
 		}
-		var own, out int64 // bytes of results that are no outputs, and that are
-		isOut, isNot := false, false
+		main := p.mainResult(n)
+		var own, out, side int64 // bytes of results that go with the main one, that are outputs, and that are small
+		isOut, isSide, isOwn := false, false, false
 		for _, v := range n.Out {
 			switch {
 			case v == nil:
 			case p.kept[v]:
 				out, isOut = out+bytes(v), true
+			case v != main && 2*bytes(v) <= bytes(main):
+				side, isSide = side+bytes(v), true
 			default:
-				own, isNot = own+bytes(v), true
+				own, isOwn = own+bytes(v), true
 			}
 		}
-		all, apart := isOut && !isNot, isOut && isNot
+		if !isOwn && !isOut { // no result of size
+			own, side, isOwn, isSide = side, 0, true, false
+		}
 		u := p.add(n, own, p.parents(n))
 		g := p.Graph
 		g.Cost[u], p.FLOPs[u] = price(n)
 		g.Extra[u] = space[n]
-		g.Once[u] = all || handle(n) == nil || opt.Policy.keeps(n)
-		p.unit[n] = u
-		switch {
-		case all:
-			g.Memory[u] = out
-			end = append(end, u)
-		case apart:
-			g.Extra[u] += out
-			h := p.add(nil, out, []int32{u})
-			g.Names[h], g.Once[h] = n.Label(), true
-			p.held[n] = h
-			end = append(end, h)
+		g.Once[u] = !isOwn || handle(n) == nil || opt.Policy.keeps(n)
+		outs, sides := u, u
+		if isOut && isOwn {
+			outs = p.apart(u, out)
+		} else {
+			g.Memory[u] += out
 		}
-		if !apart {
-			p.takes(n, u)
+		if isSide {
+			sides = p.apart(u, side)
 		}
+		if isOut {
+			end = append(end, outs)
+		}
+		for _, v := range n.Out {
+			switch {
+			case v == nil:
+			case p.kept[v]:
+				p.of[v] = outs
+			case isSide && v != main && 2*bytes(v) <= bytes(main):
+				p.of[v] = sides
+			default:
+				p.of[v] = u
+			}
+		}
+		p.takes(n, u)
 	}
 	last := p.add(nil, 0, end)
 	p.Graph.Names[last], p.Graph.Once[last] = "the end", true
 	return p, nil
+}
+
+// mainResult returns the first result of n that is no output, nil if there is none.
+func (p *Problem) mainResult(n *graph.Node) *graph.Value {
+	for _, v := range n.Out {
+		if v != nil && !p.kept[v] {
+			return v
+		}
+	}
+	return nil
+}
+
+// apart adds a unit for results of unit u that are held apart from the others.
+func (p *Problem) apart(u int32, bytes int64) int32 {
+	h := p.add(nil, bytes, []int32{u})
+	p.Graph.Names[h], p.Graph.Once[h] = p.Graph.Names[u], true
+	p.Graph.Extra[u] += bytes
+	return h
 }
 
 // outputsOf returns the values that must be there at the end: graph outputs, and what those among them view.
@@ -189,10 +221,7 @@ func (p *Problem) parents(n *graph.Node) []int32 {
 
 // unitOf returns the unit that v, the result of a unit's node, belongs to, -1 for none.
 func (p *Problem) unitOf(v *graph.Value) int32 {
-	if h, ok := p.held[v.Def]; ok && p.kept[v] {
-		return h
-	}
-	if u, ok := p.unit[v.Def]; ok {
+	if u, ok := p.of[v]; ok {
 		return u
 	}
 	return -1
@@ -212,7 +241,7 @@ func (p *Problem) takes(n *graph.Node, u int32) {
 			continue
 		}
 		from := p.unitOf(r)
-		if from < 0 || p.Graph.Memory[from] != p.Graph.Memory[u] || len(r.Def.Out) > 1 || slices.Contains(p.Graph.Takes[u], from) {
+		if from < 0 || p.Graph.Memory[from] != p.Graph.Memory[u] || p.of[n.Out[0]] != u || p.kept[r] || slices.Contains(p.Graph.Takes[u], from) {
 			continue
 		}
 		if op.KindOf(n) == op.KindScatter && p.readsBeside(n, from) {
@@ -264,5 +293,5 @@ func (p *Problem) label(u int32) string {
 	case int(u) == len(p.Nodes)-1:
 		return "the end, where all outputs are there,"
 	}
-	return "outputs of " + p.Graph.Names[u]
+	return "other results of " + p.Graph.Names[u]
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // DefaultMoves is the search that a front takes, in moves of annealing; the larger a graph, the more one costs.
-const DefaultMoves = 500_000
+const DefaultMoves = 400_000
 
 // rungs is how many budgets a front is made for, in equal steps down from the peak.
 const rungs = 50

@@ -62,7 +62,7 @@ type ladder struct {
 }
 
 // cool is the schedule of annealing from a good start.
-var cool = schedule{hot: 1e-5, cold: 1e-7, light: 10, heavy: 100}
+var cool = schedule{hot: 1e-3, cold: 1e-6, light: 10, heavy: 100}
 
 // climb returns a sequence within the budget, nil if it finds none.
 func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
@@ -84,6 +84,16 @@ func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
 	for _, s := range l.family {
 		try(s)
 	}
+	for n := 0; best == nil && n < retries; n++ {
+		rng := rand.New(rand.NewPCG(seed, uint64(n)))
+		starts := append([][]int32{l.greedy, l.annealed, l.g.Order}, l.family...)
+		if s := l.fitter.fit(starts[n%len(starts)], budget, cost, rng); s != nil {
+			best, cost = s, costOf(l.g, s)
+		}
+	}
+	if best != nil {
+		moves = weigh(moves, cost, l.g.BaseCost())
+	}
 	start := best
 	if start == nil {
 		start = l.annealed
@@ -99,6 +109,15 @@ func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
 	}
 	return a.best
 }
+
+// weigh returns the effort for a plan: where it costs little more than computing everything once, there is little to gain.
+func weigh(moves int, cost, base int64) int {
+	more := float64(cost-base) / float64(max(base, 1))
+	return int(float64(float64(moves) * min(max(more/0.05, 0.1), 2)))
+}
+
+// retries is how often chance is asked where evictions find no plan.
+const retries = 40
 
 // repairs is how many steps the search by repair may measure for each move of annealing.
 const repairs = 10
@@ -116,6 +135,12 @@ func (l *ladder) refit(best []int32, budget, work int64, seed uint64) []int32 {
 	seen := make([]bool, len(place))
 	var part []int32
 	for until := l.fitter.work + work; l.fitter.work < until && cost > base; {
+		if len(l.family) > 0 && rng.IntN(4) == 0 {
+			if s := l.fitter.fit(l.family[rng.IntN(len(l.family))], budget, cost, rng); s != nil {
+				best, cost = s, costOf(l.g, s)
+			}
+			continue
+		}
 		// A window of the order, of a size between a fiftieth and all of it.
 		width := len(place)/50 + rng.IntN(1+rng.IntN(len(place)))
 		from := rng.IntN(len(place)) - width/2
