@@ -1,0 +1,102 @@
+"""Peak of resident memory and time of training steps in ONNX Runtime, with and without a plan within a budget.
+
+The peak is VmHWM after some steps in a fresh process, less VmHWM in front of the first; sessions are the default ones (the
+CPU arena on, sequential execution, all optimizations). What a plan promises is the peak of the model's own order, views and
+results in place included, less the peak of the plan. Ends with 1 if the fall of the peak over several steps is below 70 % of what
+was promised, or a step takes more than 1.3 times as long.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+STEPS = 6
+BATCHES = {"mlp_chain_64": 8192, "resnet18": 64, "unet": 32, "gpt_mini": 64}
+AXES = {"gpt_mini": -1}  # of the classes; 1 for the others
+
+
+def high_water():
+    with open("/proc/self/status") as f:
+        for line in f:
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) * 1024
+
+
+def step(path, batch):
+    """Runs in a process of its own: prints bytes and seconds."""
+    import time
+    import numpy as np
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 2
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    random, feed = np.random.default_rng(0), {}
+    for value in session.get_inputs():
+        shape = [d if isinstance(d, int) else batch for d in value.shape]
+        if "int64" in value.type:
+            feed[value.name] = random.integers(0, 3, shape)
+        else:
+            feed[value.name] = random.standard_normal(shape).astype(np.float32)
+    before, seconds, peaks = high_water(), [], []
+    for _ in range(STEPS):
+        begin = time.perf_counter()
+        session.run(None, feed)
+        seconds.append(time.perf_counter() - begin)
+        peaks.append(high_water() - before)
+    print(json.dumps({"first": peaks[0], "peak": peaks[-1], "seconds": min(seconds)}))
+
+
+def measure(path, batch):
+    out = subprocess.run([sys.executable, __file__, "--step", path, str(batch)], check=True, capture_output=True, text=True)
+    return json.loads(out.stdout)
+
+
+def plan(gradtool, model, out, batch, *flags):
+    report = out + ".json"
+    subprocess.run([gradtool, "plan", "--dim", f"N={batch}", *flags, "--report", report, "-q", "-o", out, model], check=True)
+    with open(report) as f:
+        return json.load(f)
+
+
+def main(gradtool, models, *rest):
+    budget = next((r for r in rest if "=" not in r), "50%")
+    chosen = dict(BATCHES)
+    if any("=" in r for r in rest):
+        chosen = {n: int(b) for n, b in (r.split("=") for r in rest if "=" in r)}
+    mib, failed = 1 << 20, False
+    print(f"budget {budget}; MiB; first step, then the peak of {STEPS} steps")
+    print(f"{'model':14} {'batch':>5} {'own':>6} {'order':>6} {'plan':>6} {'FLOPs':>7} {'promise':>7} | {'first':>11} {'peak':>11} {'fall':>6} {'of it':>6} {'time':>6}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, batch in chosen.items():
+            source = os.path.join(models, name, "model.onnx")
+            if not os.path.exists(source):
+                print(f"{name:14} not there")
+                continue
+            train, small = os.path.join(folder, "train.onnx"), os.path.join(folder, "small.onnx")
+            grad = [gradtool, "grad", "-q", "--loss", f"softmax-cross-entropy,axis={AXES.get(name, 1)}", source, "-o", train + ".raw"]
+            subprocess.run(grad, check=True)
+            subprocess.run([gradtool, "prune", "-q", train + ".raw", "-o", train], check=True)
+            order = plan(gradtool, train, os.path.join(folder, "order.onnx"), batch)
+            try:
+                less = plan(gradtool, train, small, batch, "--budget", budget)
+            except subprocess.CalledProcessError:
+                failed = True
+                continue
+            promise = less["own_peak_shared"] - less["peak"]
+            was, now = measure(train, batch), measure(small, batch)
+            fall = was["peak"] - now["peak"]
+            share, slower = fall / max(promise, 1), now["seconds"] / was["seconds"]
+            ok = share >= 0.7 and slower <= 1.3
+            failed |= not ok
+            print(f"{name:14} {batch:5} {less['own_peak_shared'] / mib:6.0f} {order['peak'] / mib:6.0f} {less['peak'] / mib:6.0f} {less['flops_increase_percent']:+6.2f}% {promise / mib:7.0f} |"
+                  f" {was['first'] / mib:5.0f}{now['first'] / mib:6.0f} {was['peak'] / mib:5.0f}{now['peak'] / mib:6.0f} {fall / mib:6.0f} {100 * share:5.0f}% {slower:5.2f}x {'ok' if ok else 'MISSED'}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--step"]:
+        step(sys.argv[2], int(sys.argv[3]))
+    else:
+        sys.exit(main(*sys.argv[1:]))
