@@ -51,7 +51,8 @@ func Make(g *graph.Graph, opt PlanOptions) (*Made, error) {
 }
 
 // place assigns offsets to the lives of the order whose arena is the smallest. The lowest peak need not make it: lives may fit
-// together better in an order with a higher one. All orders are placed quickly, a few with a longer search.
+// together better in an order with a higher one. All orders are placed quickly, a few with a longer search; with an effort that is too
+// small for that, the order with the lowest peak alone.
 func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, error) {
 	var best *Placed
 	try := func(c candidate, r *run, effort int64) error {
@@ -60,6 +61,9 @@ func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, er
 			best = p
 		}
 		return err
+	}
+	if effort < quickEffort {
+		return Place(n.live(g, list[0].order, n.simulate(list[0].order)), effort)
 	}
 	for i, c := range list[:min(len(list), maxPlaced)] {
 		if best != nil && c.peak >= best.Arena {

@@ -67,8 +67,11 @@ var smallShares = [...]struct{ share, effort int64 }{{1000, 52}, {0, 38}, {20000
 // solve assigns offsets. Training steps have many small buffers, which the exact search gets lost in, though they fit in
 // anywhere: where the greedy orders miss the bound, large ones are placed first, and small ones around them.
 func solve(list []offset.Buffer, effort int64) (offset.Result, error) {
-	// Every greedy order takes its time for many buffers.
-	best, err := offset.Solve(list, 0, max(min(effort, quickEffort), int64(len(list))*quickEach))
+	quick := min(effort, quickEffort)
+	if effort >= quickEffort {
+		quick = max(quick, int64(len(list))*quickEach) // each greedy order takes its time for many buffers
+	}
+	best, err := offset.Solve(list, 0, quick)
 	if err != nil || near(best) || effort <= quickEffort {
 		return best, err
 	}
