@@ -54,61 +54,64 @@ func Make(g *graph.Graph, opt PlanOptions) (*Made, error) {
 // together better in an order with a higher one. All orders are placed quickly, a few with a longer search; with an effort that is too
 // small for that, the order with the lowest peak alone.
 func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, error) {
+	if effort < quickEffort {
+		c := list[0]
+		return n.live(g, c.order, n.simulate(c.order)).place(0, effort)
+	}
 	var best *Placed
-	try := func(c candidate, r *run, effort int64) error {
-		p, err := Place(n.live(g, c.order, r), effort)
-		if err == nil && (best == nil || p.Arena < best.Arena) {
+	try := func(c candidate, loose bool, share, effort int64) error {
+		r := n.simulate(c.order)
+		if loose {
+			r = n.loose(c.order)
+		}
+		p, err := n.live(g, c.order, r).place(share, effort)
+		if err != nil {
+			return err
+		}
+		if best == nil {
 			best = p
 		}
-		return err
+		best = lower(best, p)
+		return nil
 	}
-	if effort < quickEffort {
-		return Place(n.live(g, list[0].order, n.simulate(list[0].order)), effort)
-	}
+	quick := max(quickEffort, int64(len(n.stores))*quickEach) // each greedy order takes its time for many buffers
 	for i, c := range list[:min(len(list), maxPlaced)] {
 		if best != nil && c.peak >= best.Arena {
 			break
 		}
-		runs := []*run{n.simulate(c.order)}
-		if i < maxLoose {
-			runs = append(runs, n.loose(c.order))
+		if err := try(c, false, 0, quick); err != nil {
+			return nil, err
 		}
-		for _, r := range runs {
-			if err := try(c, r, min(effort, quickEffort)); err != nil {
+		if i < maxLoose {
+			if err := try(c, true, 0, quick); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, l := range longer {
-		if l.order >= len(list) {
+	for _, a := range attempts {
+		if a.order >= len(list) || best.Arena <= list[a.order].peak+list[a.order].peak/500 {
 			continue
 		}
-		c := list[l.order]
-		if best.Arena <= c.peak+c.peak/500 {
-			continue
-		}
-		r := n.simulate(c.order)
-		if l.loose {
-			r = n.loose(c.order)
-		}
-		if err := try(c, r, effort/int64(len(longer))); err != nil {
+		if err := try(list[a.order], a.loose, a.share, effort/100*a.effort); err != nil {
 			return nil, err
 		}
 	}
 	return best, nil
 }
 
-// How many orders are placed, and how many of them also with results that have bytes of their own.
+// How many orders are placed quickly, and how many of them also with results that have bytes of their own.
 const (
-	maxPlaced = 20
-	maxLoose  = 4
+	maxPlaced = 14
+	maxLoose  = 3
 )
 
-// longer are the orders that get a longer search. Those that were found one after another are much alike.
-var longer = [...]struct {
-	order int
-	loose bool
-}{{0, false}, {0, true}, {2, false}, {3, false}}
+// attempts are the longer searches: for which order, with how many results in place, from which share of the bound on buffers are
+// large (0: all are), and with how much of the effort, in percent. Orders that were found one after another are much alike.
+var attempts = [...]struct {
+	order         int
+	loose         bool
+	share, effort int64
+}{{0, false, 1000, 12}, {0, true, 1000, 18}, {0, false, 0, 8}, {3, false, 1000, 24}, {2, false, 1000, 18}, {6, false, 1000, 18}}
 
 // Apply puts the graph's nodes in the order of the plan.
 func (m *Made) Apply() { copy(m.Graph.Nodes, m.Order) }

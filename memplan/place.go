@@ -12,8 +12,8 @@ import (
 // vector unit too.
 const Align = 64
 
-// DefaultEffort is the search for offsets that planning makes, in steps of work: at most about two seconds.
-const DefaultEffort = 1_000_000_000
+// DefaultEffort is the search for offsets that planning makes, in steps of work: at most about three seconds.
+const DefaultEffort = 850_000_000
 
 // Placed is the lives of values with their places in the arena.
 type Placed struct {
@@ -27,6 +27,25 @@ type Placed struct {
 
 // Place assigns offsets to the buffers of l, with about effort steps of search.
 func Place(l *Live, effort int64) (*Placed, error) {
+	best, err := l.place(0, min(effort, quickEffort))
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range attempts {
+		if a.order == 0 && !a.loose && effort > quickEffort && !best.near() {
+			p, err := l.place(a.share, effort/100*a.effort)
+			if err != nil {
+				return nil, err
+			}
+			best = lower(best, p)
+		}
+	}
+	return best, nil
+}
+
+// place assigns offsets with about effort steps of search. Training steps have many small buffers, which the exact search gets lost
+// in, though they fit in anywhere: with a share, buffers below the bound divided by it are placed around the others.
+func (l *Live) place(share, effort int64) (*Placed, error) {
 	var list []offset.Buffer
 	var which []*Buffer
 	for i, b := range l.Buffers {
@@ -43,7 +62,13 @@ func Place(l *Live, effort int64) (*Placed, error) {
 		p.Proved = true
 		return p, nil
 	}
-	r, err := solve(list, effort)
+	var r offset.Result
+	var err error
+	if share > 0 {
+		r, err = inTwo(list, share, effort)
+	} else {
+		r, err = offset.Solve(list, 0, effort)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -61,47 +86,20 @@ const (
 	quickEach   = 16_000
 )
 
-// Shares of the bound, as divisors, below which a buffer counts as small, each with its part of the effort in percent; 0 is for none.
-var smallShares = [...]struct{ share, effort int64 }{{1000, 52}, {0, 38}, {20000, 5}, {200, 5}}
+// near reports whether the arena is so close to the bound that a longer search is not worth its time: 0.1 %.
+func (p *Placed) near() bool { return p.Arena-p.Bound <= p.Bound/1000 }
 
-// solve assigns offsets. Training steps have many small buffers, which the exact search gets lost in, though they fit in
-// anywhere: where the greedy orders miss the bound, large ones are placed first, and small ones around them.
-func solve(list []offset.Buffer, effort int64) (offset.Result, error) {
-	quick := min(effort, quickEffort)
-	if effort >= quickEffort {
-		quick = max(quick, int64(len(list))*quickEach) // each greedy order takes its time for many buffers
+// lower returns the one with the smaller arena.
+func lower(a, b *Placed) *Placed {
+	if b.Arena < a.Arena {
+		return b
 	}
-	best, err := offset.Solve(list, 0, quick)
-	if err != nil || near(best) || effort <= quickEffort {
-		return best, err
-	}
-	for _, s := range smallShares {
-		var r offset.Result
-		if s.share == 0 {
-			r, err = offset.Solve(list, 0, effort/100*s.effort)
-		} else {
-			r, err = inTwo(list, best.Bound, s.share, effort/100*s.effort)
-		}
-		if err != nil {
-			return best, err
-		}
-		if r.Height < best.Height {
-			r.Bound = best.Bound
-			r.Optimal = r.Height <= r.Bound
-			best = r
-		}
-		if near(best) {
-			break
-		}
-	}
-	return best, nil
+	return a
 }
 
-// near reports whether a plan is so close to the bound that a longer search is not worth its time: 0.1 %.
-func near(r offset.Result) bool { return r.Height-r.Bound <= r.Bound/1000 }
-
-// inTwo places the buffers of at least bound/share bytes, then the others around them.
-func inTwo(list []offset.Buffer, bound, share, effort int64) (offset.Result, error) {
+// inTwo places the buffers of at least a share of the bound, then the others around them.
+func inTwo(list []offset.Buffer, share, effort int64) (offset.Result, error) {
+	bound := offset.Bound(list)
 	var large []offset.Buffer
 	var which []int
 	for i, b := range list {
@@ -120,6 +118,7 @@ func inTwo(list []offset.Buffer, bound, share, effort int64) (offset.Result, err
 	method := r.Method
 	r, err = offset.Solve(fixed, 0, effort/10)
 	r.Method = method + ", small ones around"
+	r.Bound, r.Optimal = bound, r.Height <= bound
 	return r, err
 }
 
