@@ -46,7 +46,8 @@ func (e *chunkEmitter) rowsWay() {
 		init = append(init, e.Full(e.Ints(e.classes), sum, 0))
 		types = append(types, graph.TensorOf(sum, graph.ShapeOf(e.classes)))
 	}
-	loop := e.Loop(e.ReshapeTo(pieces), nil, init, types, func(b *op.Builder, i *graph.Value, state []*graph.Value) op.LoopBody {
+	// The condition could be omitted, but not every runtime knows that.
+	loop := e.Loop(e.ReshapeTo(pieces), e.True(), init, types, func(b *op.Builder, i *graph.Value, state []*graph.Value) op.LoopBody {
 		piece := func(v *graph.Value) *graph.Value {
 			if v == nil || len(v.Type.Shape) == 0 {
 				return v
