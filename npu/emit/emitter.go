@@ -20,7 +20,7 @@ type Emitter struct {
 	List    []isa.Instr
 	Node    int32 // source of the instructions to come
 
-	Plans []*Plan // of the kernels emitted, in order; nil for those without loops
+	Plans []*Plan // of the kernels emitted, in order
 
 	written map[*legal.Buffer]int // number of the kernel that wrote a buffer last
 	kernels int                   // emitted so far

@@ -17,11 +17,14 @@ func (e *Emitter) Kernel(k legal.Kernel) error {
 	case *legal.Contract:
 		err = e.planContract(k)
 	case *legal.Gather:
-		e.Plans = append(e.Plans, nil)
+		e.Plans = append(e.Plans, &Plan{})
 		err = e.attempt(func() error { return e.Gather(k) })
 	case *legal.Scatter:
-		e.Plans = append(e.Plans, nil)
+		e.Plans = append(e.Plans, &Plan{})
 		err = e.attempt(func() error { return e.Scatter(k) })
+	}
+	if err == nil {
+		err = e.Plans[len(e.Plans)-1].Check(k)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", k.Origin().Node, err)

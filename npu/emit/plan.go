@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gradtool/npu/isa"
 	"gradtool/npu/legal"
@@ -254,15 +253,6 @@ func (e *Emitter) dmaCycles(a *legal.Access, t box) float64 {
 		bytes += float64(d.Burst) / 2 // runs that begin inside a burst
 	}
 	return float64(n) / float64(run) * bytes / float64(d.BytesPerCycle)
-}
-
-// String returns the loops that the plan makes of a kernel, as text.
-func (p *Plan) String() string {
-	var b strings.Builder
-	for depth, i := range p.Order {
-		fmt.Fprintf(&b, "%sfor i%d step %d\n", strings.Repeat("  ", depth), i, p.Tile[i])
-	}
-	return b.String()
 }
 
 // reduced returns the dimensions that an epilogue, which may be nil, reduces: tiles hold them whole.

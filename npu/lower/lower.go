@@ -33,15 +33,11 @@ type Result struct {
 	plans []*emit.Plan
 }
 
-// Tiles returns the kernels with the loops that cut them into tiles, as text.
+// Tiles returns the kernels, in the order of the schedule, as loops over operations on tiles.
 func (r *Result) Tiles() string {
 	var b strings.Builder
 	for i, k := range r.Legal.Kernels {
-		fmt.Fprintf(&b, "%d:\n", i)
-		if i < len(r.plans) && r.plans[i] != nil {
-			b.WriteString(r.plans[i].String())
-		}
-		fmt.Fprintf(&b, "%s\n", legal.Text(k))
+		fmt.Fprintf(&b, "%d: %s", i, r.plans[i].Text(k))
 	}
 	return b.String()
 }
