@@ -320,6 +320,13 @@ func (e *Emitter) FitsPost(k *legal.Contract) bool {
 	return 4*footprint(k.Post, tile) <= e.Machine.Scratchpad.Bytes/4 && 4*n <= e.Machine.Accumulator.Bytes/2
 }
 
+// FitsAlone reports whether a nest can be cut into tiles that fit in five sixteenths of the scratchpad, which leaves a margin in the part that
+// it gets beside another kernel.
+func (e *Emitter) FitsAlone(k *legal.Nest) bool {
+	_, ok := e.NestTile(k, e.Machine.Scratchpad.Bytes/4*5/16)
+	return ok
+}
+
 // Fits reports whether a nest can be cut so that tiles leave room for others.
 func (e *Emitter) Fits(k *legal.Nest) bool {
 	_, ok := e.NestTile(k, e.Machine.Scratchpad.Bytes/4/3)

@@ -66,6 +66,10 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 			return nil, fmt.Errorf("internal error in fusing kernels: %w", err)
 		}
 	}
+	p.Cut(emit.New(opt.Machine, nil).FitsAlone)
+	if err := p.Verify(); err != nil {
+		return nil, fmt.Errorf("internal error in cutting kernels: %w", err)
+	}
 	out := &isa.Program{Machine: opt.Machine, Name: p.Name, SourceHash: opt.Source}
 	groups := make([]group, len(p.Kernels))
 	for i, k := range p.Kernels {

@@ -1,0 +1,123 @@
+package lower_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"gradtool/graph"
+	"gradtool/graph/interp"
+	"gradtool/graph/op"
+	"gradtool/npu/lower"
+	"gradtool/npu/machine"
+)
+
+// TestChains lowers chains of operators on tensors that do not fit on chip, so that kernels are fused, cut into tiles and
+// accumulated across them, and compares with the evaluator.
+func TestChains(t *testing.T) {
+	f := func(d ...int64) []int64 { return d }
+	ints := graph.IntsAttr
+	norm := func(b *op.Builder, x *graph.Value, c int64) *graph.Value {
+		one := b.Full(b.Ints(c), graph.Float, 1)
+		zero := b.Full(b.Ints(c), graph.Float, 0)
+		return b.Node("BatchNormalization", []*graph.Value{x, one, zero, zero, one}, 3, graph.IntAttr("training_mode", 1)).Out[0]
+	}
+	for _, c := range []struct {
+		name  string
+		in    [][]int64
+		build func(b *op.Builder, x []*graph.Value) []*graph.Value
+	}{
+		{"depthwise, norm, relu, mean", [][]int64{f(8, 4, 32, 32), f(4, 1, 3, 3)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			y := b.Op("Conv", x, ints("pads", 1, 1, 1, 1), graph.IntAttr("group", 4))
+			z := b.Unary("Relu", norm(b, y, 4))
+			return []*graph.Value{z, b.Unary("GlobalAveragePool", z)}
+		}},
+		{"depthwise strided, norm", [][]int64{f(8, 3, 33, 33), f(3, 1, 5, 5)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			y := b.Op("Conv", x, ints("pads", 2, 2, 2, 2), ints("strides", 2, 2), graph.IntAttr("group", 3))
+			return []*graph.Value{norm(b, y, 3)}
+		}},
+		{"conv, norm, relu, pool", [][]int64{f(4, 6, 20, 20), f(20, 6, 3, 3)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			y := b.Unary("Relu", norm(b, b.Op("Conv", x, ints("pads", 1, 1, 1, 1)), 20))
+			p := b.Node("MaxPool", []*graph.Value{y}, 2, ints("kernel_shape", 3, 3), ints("strides", 2, 2))
+			return []*graph.Value{p.Out[0], p.Out[1]}
+		}},
+		{"transposed conv", [][]int64{f(2, 16, 15, 15), f(16, 8, 4, 3)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			return []*graph.Value{b.Unary("Tanh", b.Op("ConvTranspose", x, ints("strides", 3, 2), ints("pads", 1, 0, 1, 1)))}
+		}},
+		{"wide softmax", [][]int64{f(7, 2000)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			return []*graph.Value{b.Op("Softmax", x), b.Op("LogSoftmax", x)}
+		}},
+		{"sums of rows and columns", [][]int64{f(150, 90), f(150, 90)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			y := b.Mul(x[0], x[1])
+			return []*graph.Value{b.Op("ReduceSum", []*graph.Value{y, b.Ints(0)}), b.Op("ReduceSum", []*graph.Value{y, b.Ints(1)}),
+				b.Op("ReduceMax", []*graph.Value{y}), y}
+		}},
+		{"linear, gelu, linear, residual, norm", [][]int64{f(70, 48), f(48, 130), f(130, 48), f(48)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			y := b.Add(x[0], b.MatMul(b.Unary("Gelu", b.MatMul(x[0], x[1])), x[2]))
+			return []*graph.Value{b.Op("LayerNormalization", []*graph.Value{y, x[3], x[3]})}
+		}},
+		{"attention", [][]int64{f(2, 40, 3, 16), f(2, 40, 3, 16), f(2, 40, 3, 16)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			var h []*graph.Value
+			for _, v := range x {
+				h = append(h, b.Unary("Transpose", v, ints("perm", 0, 2, 1, 3)))
+			}
+			s := b.MulScalar(b.MatMul(h[0], b.Unary("Transpose", h[1], ints("perm", 0, 1, 3, 2))), 0.25)
+			o := b.Unary("Transpose", b.MatMul(b.Op("Softmax", []*graph.Value{s}), h[2]), ints("perm", 0, 2, 1, 3))
+			return []*graph.Value{b.ReshapeTo(o, 80, 48)}
+		}},
+		{"split heads, concatenate", [][]int64{f(64, 96)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			n := b.Node("Split", x, 3, graph.IntAttr("axis", 1), graph.IntAttr("num_outputs", 3))
+			y := b.Op("Concat", []*graph.Value{n.Out[2], b.Unary("Relu", n.Out[0]), n.Out[1]}, graph.IntAttr("axis", 1))
+			return []*graph.Value{b.Unary("Transpose", y)}
+		}},
+	} {
+		for _, name := range []string{"ref-small", "ref-edge"} {
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				mach, err := machine.Builtin(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := graph.NewModel("chain", op.SampleOpset)
+				var in []*graph.Value
+				rng := rand.New(rand.NewPCG(3, 4))
+				var feed []*op.Array
+				for i, s := range c.in {
+					v := m.Graph.AddInput(string(rune('a'+i)), graph.TensorOf(graph.Float, graph.ShapeOf(s...)))
+					in = append(in, v)
+					shape := make([]int, len(s))
+					for i := range s {
+						shape[i] = int(s[i])
+					}
+					a := op.NewArray(graph.Float, shape, false)
+					for i := range a.F32 {
+						a.F32[i] = float32(rng.NormFloat64())
+					}
+					feed = append(feed, a)
+				}
+				info, err := op.Infer(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := op.NewBuilder(m.Graph, info)
+				for _, y := range c.build(b, in) {
+					m.Graph.AddOutput(y)
+				}
+				if b.Err != nil {
+					t.Fatal(b.Err)
+				}
+				ref, err := interp.New(m, interp.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := ref.Run(feed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := lower.Model(m, lower.Options{Machine: mach})
+				if err != nil {
+					t.Fatal(err)
+				}
+				compare(t, r, execute(t, r, feed), want)
+			})
+		}
+	}
+}
