@@ -120,6 +120,9 @@ func (s *session) profileText(w io.Writer, r *profile.Report, by string) error {
 		}
 	}
 	row(r.Total)
+	if by == "cluster" && len(rows) == 0 {
+		s.notef("no node of this program belongs to a cluster")
+	}
 	if err := s.writeTable(w, t); err != nil {
 		return err
 	}

@@ -16,12 +16,12 @@ func unstamp(w uint32) (q isa.Queue, seq uint32) { return isa.Queue(w >> 30), w 
 const preset = 1
 
 // pageWords is the number of words that share a cell while they have had the same fate.
-const pageWords = 256
+const pageWords = 64
 
 // page is a stretch of memory: one cell for all its words, or one for each.
 type page struct {
 	all   cell
-	cells []cell
+	cells *[pageWords]cell
 }
 
 // shadow is the state of all words of a memory.
@@ -47,7 +47,7 @@ func (s *shadow) visit(lo, hi int64, f func(c *cell, addr int64) bool) bool {
 				first = last
 				continue
 			}
-			p.cells = make([]cell, pageWords)
+			p.cells = new([pageWords]cell)
 			for i := range p.cells {
 				p.cells[i] = p.all
 			}
@@ -57,7 +57,7 @@ func (s *shadow) visit(lo, hi int64, f func(c *cell, addr int64) bool) bool {
 				return false
 			}
 		}
-		if last-first == pageWords && uniform(p.cells) {
+		if last-first == pageWords && uniform(p.cells[:]) {
 			p.all, p.cells = p.cells[0], nil
 		}
 		first = last
