@@ -97,11 +97,21 @@ func npuModel(t *testing.T, dir string) {
 		}
 		got[y.Name] = a
 	}
-	var exact map[string]*op.Array // float64 gradients, where the reference needs a second opinion
-	largest, worst := 0.0, 0.0
+	largest := 0.0
 	for _, r := range want.Grads {
 		largest = max(largest, r.Norm)
 	}
+	// distance returns how far a gradient is from norm and entries that are known, relative to the norm.
+	distance := func(a *op.Array, norms float64, at func(i int) float64, k string) float64 {
+		r := want.Grads[k]
+		e := math.Abs(norm(a)-norms) / r.Norm
+		for i := range r.At {
+			j, _ := strconv.Atoi(i)
+			e = max(e, math.Abs(a.Float(j)-at(j))/r.Norm)
+		}
+		return e
+	}
+	far, worst := map[string]float64{}, 0.0
 	for _, k := range slices.Sorted(maps.Keys(want.Grads)) {
 		r, a := want.Grads[k], got[k+"_grad"]
 		if a == nil {
@@ -114,28 +124,36 @@ func npuModel(t *testing.T, dir string) {
 			}
 			continue
 		}
-		e := math.Abs(norm(a)-r.Norm) / r.Norm
-		for at, v := range r.At {
-			i, _ := strconv.Atoi(at)
-			e = max(e, math.Abs(a.Float(i)-v)/r.Norm)
-		}
+		e := distance(a, r.Norm, func(i int) float64 { return r.At[strconv.Itoa(i)] }, k)
 		worst = max(worst, e)
-		if e <= npuTolerance {
-			continue
+		if e > npuTolerance {
+			far[k] = e
 		}
-		// In deep networks with batch normalization over few samples the reference itself is this far from float64.
-		if exact == nil {
-			exact, _ = runTraining(t, train, dir, "--float64")
+	}
+	if len(far) > 0 {
+		// In deep networks with batch normalization over few samples the reference itself is this far from float64: there
+		// no gradient may be farther from float64 than the reference is at its worst.
+		exact, _ := runTraining(t, train, dir, "--float64")
+		reference := 0.0
+		for k, r := range want.Grads {
+			if r.Norm < 1e-5*largest {
+				continue
+			}
+			x := exact[k+"_grad"]
+			e := math.Abs(norm(x)-r.Norm) / r.Norm
+			for i, v := range r.At {
+				j, _ := strconv.Atoi(i)
+				e = max(e, math.Abs(x.Float(j)-v)/r.Norm)
+			}
+			reference = max(reference, e)
 		}
-		x := exact[k+"_grad"]
-		ours, its := math.Abs(norm(a)-norm(x))/r.Norm, math.Abs(r.Norm-norm(x))/r.Norm
-		for at, v := range r.At {
-			i, _ := strconv.Atoi(at)
-			ours, its = max(ours, math.Abs(a.Float(i)-x.Float(i))/r.Norm), max(its, math.Abs(v-x.Float(i))/r.Norm)
+		for _, k := range slices.Sorted(maps.Keys(far)) {
+			x := exact[k+"_grad"]
+			if e := distance(got[k+"_grad"], norm(x), x.Float, k); e > max(npuTolerance, reference) {
+				t.Errorf("gradient of %s: %.2g from the reference, %.2g from float64, from which the reference is %.2g at its worst", k, far[k], e, reference)
+			}
 		}
-		if ours > max(npuTolerance, 2*its) {
-			t.Errorf("gradient of %s: %.2g from the reference, %.2g from float64, from which the reference is %.2g", k, e, ours, its)
-		}
+		t.Logf("%d gradients are farther than %g from the reference, which is %.2g from float64 at its worst", len(far), npuTolerance, reference)
 	}
 	loss := math.Abs(got["loss"].Float(0)-want.Loss) / want.Loss
 	if loss > 1e-4 {

@@ -1,6 +1,8 @@
 package legal
 
 import (
+	"math"
+
 	"gradtool/graph"
 )
 
@@ -8,7 +10,7 @@ import (
 func binaryOps() map[string]lowering {
 	out := map[string]lowering{}
 	for name, o := range map[string]Op{
-		"Add": Add, "Sub": Sub, "Mul": Mul, "Div": Div, "Pow": Pow, "And": And, "Or": Or, "Xor": Xor, "Equal": Eq, "Less": Lt,
+		"Add": Add, "Sub": Sub, "Mul": Mul, "Div": Div, "And": And, "Or": Or, "Xor": Xor, "Equal": Eq, "Less": Lt,
 		"LessOrEqual": Le, "BitwiseAnd": And, "BitwiseOr": Or, "BitwiseXor": Xor,
 	} {
 		out[name] = broadcasting(func(b *nest, _ *graph.Node, x []reg) reg { return b.do(o, x[0], b.cast(x[1], b.elem(x[0]))) })
@@ -35,6 +37,7 @@ func binaryOps() map[string]lowering {
 		out[name] = broadcasting(f)
 	}
 	out["Clip"] = lowerClip
+	out["Pow"] = lowerPow
 	return out
 }
 
@@ -109,4 +112,25 @@ func lowerClip(l *lowerer, n *graph.Node) error {
 	b.store(y, v)
 	b.done()
 	return nil
+}
+
+// maxPower is the greatest power of integers that becomes products.
+const maxPower = 31
+
+// lowerPow lowers powers: of floats, and of integers if the exponent is a known whole number.
+func lowerPow(l *lowerer, n *graph.Node) error {
+	x, e := l.raw(0), l.raw(1)
+	if x.dev() == graph.Float {
+		return broadcasting(func(b *nest, _ *graph.Node, x []reg) reg { return b.do(Pow, x[0], b.cast(x[1], graph.Float)) })(l, n)
+	}
+	if e.imm == nil || *e.imm != math.Trunc(*e.imm) || *e.imm < 0 || *e.imm > maxPower {
+		return unsupported("integers to a power that is no known whole number up to %d", maxPower)
+	}
+	return broadcasting(func(b *nest, _ *graph.Node, x []reg) reg {
+		y := b.like(x[0], 1)
+		for range int(*e.imm) {
+			y = b.do(Mul, y, x[0])
+		}
+		return y
+	})(l, n)
 }

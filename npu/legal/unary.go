@@ -148,6 +148,13 @@ func widens(a, b graph.DataType) bool {
 
 // wrap brings a result into the range of a narrow element type.
 func (b *nest) wrap(r reg, elem graph.DataType) reg {
+	if x, ok := b.constant(r); ok && (elem == graph.Float16 || elem == graph.BFloat16) {
+		o := Half
+		if elem == graph.BFloat16 {
+			o = BFloat
+		}
+		return b.konst(graph.Float, unary[o](x))
+	}
 	switch elem {
 	case graph.Float16:
 		return b.do(Half, r)
