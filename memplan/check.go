@@ -335,15 +335,21 @@ func (c *checker) overOperands(where string, n *graph.Node, y *graph.Value, s Sl
 // may be written over the other.
 func writesOver(n *graph.Node, j int, y *graph.Value) bool {
 	x := n.In[j]
-	d := op.Of(n)
 	if n.Is("ScatterND") || n.Is("ScatterElements") {
 		return j == 0
 	}
-	if d == nil || n.Is("BatchNormalization") && (n.Int("training_mode", 0) != 0 || j != 0) {
+	if x.Type.Elem.Bits() != y.Type.Elem.Bits() || !y.Type.Shape.Size().Equal(x.Type.Shape.Size()) {
 		return false
 	}
-	same := x.Type.Elem.Bits() == y.Type.Elem.Bits() && y.Type.Shape.Size().Equal(x.Type.Shape.Size())
-	return same && (d.Has(op.Elementwise) || n.Is("Dropout") && n.Operand(2) == nil || n.Is("BatchNormalization"))
+	switch {
+	case op.Of(n).Has(op.Elementwise):
+		return true
+	case n.Is("Dropout"):
+		return j == 0 && n.Operand(2) == nil
+	case n.Is("BatchNormalization"):
+		return j == 0 && n.Int("training_mode", 0) == 0
+	}
+	return j == 0 && (n.Is("QuantizeLinear") || n.Is("DequantizeLinear"))
 }
 
 // overInput checks an optimizer's result that takes the place of an input.

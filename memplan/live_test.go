@@ -81,6 +81,11 @@ func TestAnalyze(t *testing.T) {
 		{"contributions are added in place",
 			`g (float[4] x) => (float[4] y) { a = Relu(x) b = Exp(x) s = Add(a, b) c = Tanh(x) y = Add(s, c) }`,
 			"a=s=y:16[0,4] b:16[1,2] c:16[3,4] peak 32 at 1", memplan.Options{}},
+		{"integers become floats in place",
+			`g (float[4] x) => (float[4] y) { s = Constant<value: tensor = float {0.5}>() q = Cast<to=6>(x) y = DequantizeLinear(q, s) }`, "q=y:16[1,2] peak 16 at 1", memplan.Options{}},
+		{"a normalization with known statistics, but not one of a batch",
+			`g (float[1,4,2] x, float[4] s) => (float[1,4,2] y, float[1,4,2] z, float[4] m, float[4] v) { a = Relu(x) y = BatchNormalization(a, s, s, s, s) b = Tanh(x) z, m, v = BatchNormalization<training_mode=1>(b, s, s, s, s) }`,
+			"a=y:32[0,3] b:32[2,3] z:32[3,3] m:16[3,3] v:16[3,3] peak 128 at 3", memplan.Options{}},
 		{"scatter writes over its data",
 			`g (float[4] x, int64[1] i, float[1] u) => (float[4] y) { a = Relu(x) y = ScatterElements(a, i, u) }`, "a=y:16[0,1] peak 16 at 0", memplan.Options{}},
 		{"but not over what it also reads as updates",
@@ -105,6 +110,12 @@ func TestAnalyze(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
+		}
+		if c.opt.Guess == 0 && c.opt.Dims == nil {
+			m := parse(t, c.in)
+			if err := memplan.Check(m.Graph, planned(t, m)); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
 		}
 		if got := describe(l); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)

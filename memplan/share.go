@@ -29,7 +29,11 @@ func overwritable(n *graph.Node) []*graph.Value {
 	var list []*graph.Value
 	switch op.KindOf(n) {
 	case op.KindElementwise:
-		for _, x := range n.In {
+		in := n.In
+		if !op.Of(n).Has(op.Elementwise) {
+			in = in[:min(len(in), 1)] // the others are scales, statistics, ... for many elements each
+		}
+		for _, x := range in {
 			if x != nil && x.Type.IsTensor() && x.Type.Elem.Bits() == y.Type.Elem.Bits() && x.Type.Shape.Equal(y.Type.Shape) {
 				list = append(list, x)
 			}

@@ -27,7 +27,7 @@ that nodes compute a place in one arena. The model written has its nodes in that
 metadata ("gradtool.plan"); any runtime runs it as before, and "gradtool run --plan" runs it in an arena of
 exactly that size. Every plan is replayed by a checker of its own before it is written. Inputs, initializers and
 what has no size before the model runs lie elsewhere. Sizes must be known: --dim gives symbolic dimensions
-theirs, which the written model then has.
+theirs. The model keeps the symbols; the plan is for those sizes.
 
 With --budget values are computed again that would be kept too long, such that the arena keeps to the budget at the
 least cost found; the model written has the copies, marked "recompute", and barriers that keep a runtime which
@@ -36,9 +36,10 @@ be kept to is refused with the node at which memory lacks, and what is alive the
 operators with subgraphs and whatever has "gradtool.remat": "keep" in its metadata are never computed again; "again"
 there allows it.
 
-Without a model the planners work on their own, on tables of buffers and bare graphs. --buffers reads CSV with the columns id, lower, upper (lifetime, half-open), size and optionally alignment, gaps,
-hint and offset (where a buffer is fixed), as MiniMalloc does, and writes it with the offsets. The bound is the
-most bytes that live at one time: no plan is lower.
+Without a model the planners work on their own, on tables of buffers and bare graphs. --buffers reads CSV with
+the columns id, lower, upper (lifetime, half-open), size and optionally alignment, gaps, hint and offset (where a
+buffer is fixed), as MiniMalloc does, and writes it with the offsets. The bound is the most bytes that live at one
+time: no plan is lower.
 --remat-graph reads a graph of computations in NetworkX's node-link JSON, as Moccasin has it: nodes with id, memory
 (cost_ram or out_cost) and cost (cost_cpu or duration), links from what is read to its readers. It writes a sequence,
 in which nodes may come again, whose memory stays within --budget at the least cost found, and prints a bound on the
