@@ -88,10 +88,16 @@ func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, er
 			}
 		}
 	}
+	spent := int64(0) // percent
 	for _, a := range attempts {
-		if a.order >= len(list) || best.Arena <= list[a.order].peak+list[a.order].peak/500 {
+		good := int64(500) // the longer it takes, the less is good enough
+		if spent >= 30 {
+			good = 200
+		}
+		if a.order >= len(list) || best.Arena <= list[a.order].peak+list[a.order].peak/good || best.Arena <= best.Bound+best.Bound/good {
 			continue
 		}
+		spent += a.effort
 		if err := try(list[a.order], a.loose, a.share, effort/100*a.effort); err != nil {
 			return nil, err
 		}
