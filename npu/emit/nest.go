@@ -288,10 +288,11 @@ func (r *nestRun) stmt(v int, t box, acc bool) error {
 		op := vecOps[s.Op]
 		if len(args) == 2 {
 			op = isa.OpDot
-			for i, a := range args {
-				if a.imm != nil { // the machine takes no immediate here
-					return fmt.Errorf("operand %d of a sum of products is a constant", i)
-				}
+			if args[0].imm != nil { // the machine takes an immediate in the second place only
+				args[0], args[1] = args[1], args[0]
+			}
+			if args[0].imm != nil {
+				return fmt.Errorf("both operands of a sum of products are constants")
 			}
 		}
 		e.reduce(op, s.Elem, dims, mask, s.Over, r.places[v], acc, args...)

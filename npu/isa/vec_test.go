@@ -174,6 +174,9 @@ func TestReduceContract(t *testing.T) {
 				}
 				if op == OpDot {
 					a.B = denseOperand(4*5000, n.n, 2)
+					if n.red == 1 {
+						a.B = Float(1.7)
+					}
 				}
 				in := Instr{Op: op, Args: a}
 				if err := in.Check(m, Vector, 0); err != nil {
