@@ -31,6 +31,18 @@ func expandRules() []rewrite.Rule {
 			When: all(integersIn("x"), repeatedOnly), Emit: timesRepeats},
 	}
 	for _, d := range op.All() {
+		if d.Domain == "" && d.Eval != nil && d.Has(op.Elementwise) && !d.Has(op.Random) && (broadcasts(d) || d.Name != "PRelu" && d.Name != "SwiGLU") {
+			rules = append(rules, rewrite.Rule{
+				Name: "expand-through-" + d.Name, Doc: d.Name + "(Expand(x), c) = Expand(" + d.Name + "(x, c)), where c is no larger than x",
+				Root: P(d.Name).More(), When: expandedAlone, Emit: one(func(b *op.Builder, m *match) *graph.Value {
+					i := expanded(m.Root)
+					in := slices.Clone(m.Root.In)
+					e := in[i].Def
+					in[i] = e.In[0]
+					return b.Expand(b.Op(m.Root.Op, in, m.Root.Attrs...), e.In[1])
+				}),
+			})
+		}
 		if broadcasts(d) {
 			rules = append(rules, rewrite.Rule{
 				Name: "expand-operand-" + d.Name, Doc: d.Name + "(Expand(x), y) = " + d.Name + "(x, y), where y has the result's shape",
@@ -65,6 +77,33 @@ func expanded(n *graph.Node) int {
 	return slices.IndexFunc(n.In, func(v *graph.Value) bool {
 		return v != nil && v.Def != nil && v.Def.Is("Expand") && len(v.Def.In) == 2 && v.Def.Graph == n.Graph && v.Def.In[0] != nil && !refers(v.Def)
 	})
+}
+
+// expandedAlone holds where one operand of the root is an Expand that nobody else reads, and the others, if there are any,
+// are broadcast to what it repeats.
+func expandedAlone(m *match) error {
+	i := expanded(m.Root)
+	if i < 0 || len(m.Root.Out) != 1 || m.Root.Is("Identity") {
+		return rewrite.ErrUnlike
+	}
+	e := m.Root.In[i]
+	x, y := e.Def.In[0].Type.Shape, m.Out(0)
+	n, ok := e.Def.In[0].Type.Shape.Size().Int()
+	k, ok2 := e.Type.Shape.Size().Int()
+	switch {
+	case e.NumUses() != 1:
+		return rewrite.ErrUnlike
+	case y == nil || !e.Type.Shape.Equal(y.Type.Shape):
+		return rewrite.ErrUnlike
+	case ok && ok2 && n == k:
+		return rewrite.ErrUnlike
+	}
+	for j, v := range m.Root.In {
+		if j != i && v != nil && !narrow(v.Type.Shape, x) {
+			return rewrite.ErrUnlike
+		}
+	}
+	return nil
 }
 
 // expandedOperand holds where another operand has the shape of the result.

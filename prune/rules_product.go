@@ -27,6 +27,17 @@ func productRules() []rewrite.Rule {
 				n.SetAttr(graph.FloatAttr("beta", 1))
 				return n.Out[0]
 			})},
+		{Name: "matmul-transposed", Doc: "MatMul(Transpose(x), w) = Gemm(x, w, transA=1), for matrices", Effect: rewrite.Kernel,
+			Root: P("MatMul", P("Transpose", Any("x")).As("t"), Any("w")), When: all(swapped, singleRounding("x"), matrices, withoutBias),
+			Emit: one(func(b *op.Builder, m *match) *graph.Value {
+				return b.Op("Gemm", values(m.V("x"), m.V("w")), graph.IntAttr("transA", 1))
+			})},
+		{Name: "gemm-transposed", Doc: "Gemm(Transpose(x), w, b) = Gemm(x, w, b, transA=1)", Effect: rewrite.Kernel,
+			Root: P("Gemm", P("Transpose", Any("x")).As("t"), Any("w"), Any("b").Opt()), When: all(swapped, singleRounding("x"), plainRight),
+			Emit: one(func(b *op.Builder, m *match) *graph.Value {
+				attrs := slices.DeleteFunc(slices.Clone(m.Root.Attrs), func(a *graph.Attr) bool { return a.Name == "transA" })
+				return b.Op("Gemm", values(m.V("x"), m.V("w"), m.V("b")), append(attrs, graph.IntAttr("transA", 1-m.Root.Int("transA", 0)))...)
+			})},
 		{Name: "transpose-gemm", Doc: "(x^T w)^T = w^T x, and (x w^T)^T = w x^T", Effect: rewrite.Kernel,
 			Root: P("Transpose", P("Gemm", Any("x"), Any("w")).As("z")), When: func(m *match) error {
 				n := m.Node("z")
@@ -62,6 +73,42 @@ func singleRounding(name string) func(m *match) error {
 		}
 		return nil
 	}
+}
+
+// swapped holds where the Transpose t exchanges the axes of a matrix.
+func swapped(m *match) error {
+	if !slices.Equal(permOf(m.Node("t")), []int64{1, 0}) {
+		return rewrite.ErrUnlike
+	}
+	return nil
+}
+
+// matrices holds where the root multiplies two matrices.
+func matrices(m *match) error {
+	x, w := m.V("x").Type.Shape, m.V("w").Type.Shape
+	if x == nil || w == nil {
+		return errUnknown
+	}
+	if len(x) != 2 || len(w) != 2 {
+		return rewrite.ErrUnlike
+	}
+	return nil
+}
+
+// withoutBias holds where the model may use a Gemm that adds nothing: there was none before opset 11.
+func withoutBias(m *match) error {
+	if o := m.Root.Graph.Model.Origin; o > 0 && o < 11 {
+		return reason("before opset 11 a Gemm must add something")
+	}
+	return nil
+}
+
+// plainRight holds where the root reads its right operand as it is: else kernels sum in another order.
+func plainRight(m *match) error {
+	if m.Root.Int("transB", 0) != 0 {
+		return reason("the right operand is transposed too")
+	}
+	return nil
 }
 
 // rowBias holds where the root adds b, one row at most, to z, a matrix.

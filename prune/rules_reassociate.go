@@ -36,6 +36,14 @@ func ReassociatingRules() []rewrite.Rule {
 			Root: P("Add", P("Add", Any("x"), Const("c")).Commute().As("z"), Const("d")).Commute(), When: fewElements, Emit: joinConstants("Add")},
 		{Name: "mul-div", Doc: "(x c) / d = x (c / d), for constants", Effect: rewrite.Rounding,
 			Root: P("Div", P("Mul", Any("x"), Const("c")).Commute().As("z"), Const("d")), When: fewElements, Emit: joinConstants("Div")},
+		{Name: "matmul-transposed-right", Doc: "MatMul(x, Transpose(w)) = Gemm(x, w, transB=1), for matrices", Effect: rewrite.Rounding,
+			Root: P("MatMul", Any("x"), P("Transpose", Any("w")).As("t")), When: all(swapped, singleRounding("x"), matrices, withoutBias),
+			Emit: one(func(b *op.Builder, m *match) *graph.Value {
+				return b.Op("Gemm", values(m.V("x"), m.V("w")), graph.IntAttr("transB", 1))
+			})},
+		{Name: "add-pads", Doc: "Pad(x) + Pad(y) = Concat(y, x), where zeros of either meet the other", Effect: rewrite.ZeroSign,
+			Root: P("Add", P("Pad", Any("x"), Any("pads"), Any("value").Opt()).As("p"), P("Pad", Any("y"), Any("pads0"), Any("value0").Opt()).As("q")).Commute(),
+			When: padsMeet, Emit: joinPadded},
 		{Name: "reduce-mean-expand", Doc: "ReduceMean(Expand(x)) along repeated axes = x, or Squeeze(x)", Effect: rewrite.Rounding,
 			Root: P("ReduceMean", P("Expand", Any("x"), Any("s")).As("z").Shared(), Any("axes").Opt()), When: repeatedOnly, Emit: unrepeated},
 		{Name: "reduce-sum-expand-float", Doc: "ReduceSum(Expand(x)) along repeated axes = x n", Effect: rewrite.Rounding,
@@ -161,6 +169,63 @@ func convPads(m *match) error {
 		}
 	}
 	return nil
+}
+
+// padsMeet holds where x, padded with zeros in front, and y, padded with zeros behind, fill each other's gap along an axis.
+func padsMeet(m *match) error {
+	if _, err := meetingAxis(m); err != nil {
+		return err
+	}
+	return nil
+}
+
+func meetingAxis(m *match) (int, error) {
+	x, y := m.V("x").Type.Shape, m.V("y").Type.Shape
+	if x == nil || y == nil || len(x) != len(y) {
+		return 0, errUnknown
+	}
+	for _, name := range []string{"value", "value0"} {
+		if v := m.V(name); v != nil {
+			if a := m.Known(v); a == nil || a.Len() != 1 || a.C128 != nil || a.Str != nil || a.Float(0) != 0 {
+				return 0, rewrite.ErrUnlike
+			}
+		}
+	}
+	if m.Node("p").Str("mode", "constant") != "constant" || m.Node("q").Str("mode", "constant") != "constant" {
+		return 0, rewrite.ErrUnlike
+	}
+	front, back, err := padsOf(m, "", len(x))
+	if err != nil {
+		return 0, err
+	}
+	front0, back0, err := padsOf(m, "0", len(x))
+	if err != nil {
+		return 0, err
+	}
+	axis := -1
+	for i := range x {
+		n, ok := x[i].Int()
+		k, ok2 := y[i].Int()
+		switch {
+		case front[i] == 0 && back[i] == 0 && front0[i] == 0 && back0[i] == 0 && x[i].Equal(y[i]):
+		case axis < 0 && ok && ok2 && back[i] == 0 && front0[i] == 0 && front[i] == k && back0[i] == n:
+			axis = i
+		default:
+			return 0, rewrite.ErrUnlike
+		}
+	}
+	if axis < 0 {
+		return 0, rewrite.ErrUnlike
+	}
+	return axis, nil
+}
+
+func joinPadded(b *op.Builder, m *match) []*graph.Value {
+	axis, err := meetingAxis(m)
+	if err != nil {
+		return nil
+	}
+	return values(b.Concat(int64(axis), m.V("y"), m.V("x")))
 }
 
 // fewElements holds for two constants whose combination is no larger than 16 elements, or than the larger of the two.

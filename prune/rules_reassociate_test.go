@@ -27,6 +27,8 @@ var reassociateCases = []ruleCase{
 	{"mul-div", "g (float[N,3] x) => (float[N,3] y) <float c = {3}, float[3] d = {5, 6, 7}> { a = Mul(c, x) y = Div(a, d) }", "y = Mul (x)"},
 	{"", "g (float[N,3] x) => (float[N,3] y) <float c = {3}, float[3] d = {5, 6, 7}> { a = Mul(c, x) y = Div(d, a) }", ""},
 	{"", "g (float[N,3] x, float[3] d) => (float[N,3] y) <float c = {3}> { a = Mul(c, x) y = Mul(a, d) }", ""},
+	{"matmul-transposed-right", "g (float[N,3] x, float[4,3] w) => (float[N,4] y) { a = Transpose(w) y = MatMul(x, a) }", "y = Gemm <transB: int = 1> (x, w)"},
+	{"add-pads", "g (float[N,3] x, float[N,2] z) => (float[N,5] y) <int64[4] p = {0, 2, 0, 0}, int64[4] q = {0, 0, 0, 3}> { a = Pad(x, p) b = Pad(z, q) y = Add(b, a) }", "y = Concat <axis: int = 1> (z, x)"},
 	{"reduce-mean-expand", "g (float[3] x) => (float[3] y) <int64[2] s = {5, 3}, int64[1] k = {0}> { a = Expand(x, s) b = ReduceMean<keepdims = 0>(a, k) y = Exp(b) }", "y = Exp (x)"},
 	{"reduce-sum-expand-float", "g (float[3] x) => (float[3] y) <int64[2] s = {5, 3}, int64[1] k = {0}> { a = Expand(x, s) y = ReduceSum<keepdims = 0>(a, k) }", "y = Mul (x)"},
 	{"", "g (float[3] x) => (float[5] y) <int64[2] s = {5, 3}, int64[1] k = {1}> { a = Expand(x, s) y = ReduceSum<keepdims = 0>(a, k) }", ""},

@@ -60,6 +60,9 @@ var ruleCases = []ruleCase{
 	{"", "g (float[2] x) => (float[2] y) { [z] z = Constant<value = float {0}>()\n[a] y = Add(x, z) # meta: \"gradtool.role\": \"backward\"\n}", ""},
 	{"gradient-mul-zero", "g (float[2] x) => (float[2] y) { [z] z = Constant<value = float[2] {0, 0}>() # meta: \"gradtool.role\": \"backward\"\n[a] y = Mul(x, z) # meta: \"gradtool.role\": \"backward\"\n}", ""},
 	{"gradient-div-zero", "g (float[2] x) => (float[2] y) { [z] z = Constant<value = float[2] {0, 0}>() # meta: \"gradtool.role\": \"backward\"\n[a] y = Div(z, x) # meta: \"gradtool.role\": \"backward\"\n}", ""},
+	{"gradient-add-pads", "g (float[N,3] x, float[N,2] z) => (float[N,5] y) <int64[4] p = {0, 2, 0, 0}, int64[4] q = {0, 0, 0, 3}> { a = Pad(x, p) b = Pad(z, q)\n[c] y = Add(b, a) # meta: \"gradtool.role\": \"backward\"\n}", "y = Concat <axis: int = 1> (z, x)"},
+	{"", "g (float[N,3] x, float[N,2] z) => (float[N,5] y) <int64[4] p = {0, 2, 0, 0}, int64[4] q = {0, 0, 0, 3}> { a = Pad(x, p) b = Pad(z, q) y = Add(b, a) }", ""},
+	{"", "g (float[N,3] x, float[N,3] z) => (float[N,5] y) <int64[4] p = {0, 2, 0, 0}, int64[4] q = {0, 0, 0, 2}> { a = Pad(x, p) b = Pad(z, q)\n[c] y = Add(b, a) # meta: \"gradtool.role\": \"backward\"\n}", ""},
 	{"gradient-neg-difference", "g (float[2] x, float[2] z) => (float[2] y) { a = Sub(x, z)\n[b] y = Neg(a) # meta: \"gradtool.role\": \"backward\"\n}", "y = Sub (z, x)"},
 	{"", "g (float[2] x, float[2] z) => (float[2] y) { a = Sub(x, z) y = Neg(a) }", ""},
 
@@ -183,8 +186,12 @@ var ruleCases = []ruleCase{
 	// Repeated tensors.
 	{"expand-operand-Mul", "g (float[N,3] x, float[1,3] z) => (float[N,3] y) { s = Shape(x) a = Expand(z, s) y = Mul(a, x) }", "y = Mul (z, x)"},
 	{"expand-operand-Where", "g (bool[3] c, float[2,3] x, float z) => (float[2,3] y) <int64[2] s = {2, 3}> { a = Expand(c, s) b = Expand(z, s) y = Where(a, x, b) }", "y = Where (c, x, z)"},
-	{"", "g (float[1,3] x, float[1,3] z) => (float[2,3] y) <int64[2] s = {2, 3}> { a = Expand(z, s) y = Mul(a, x) }", ""},
+	{"expand-through-Mul", "g (float[1,3] x, float[1,3] z) => (float[2,3] y) <int64[2] s = {2, 3}> { a = Expand(z, s) y = Mul(a, x) }", "Mul = Mul (z, x)\ny = Expand (Mul, s)"},
 	{"", "g (float[N,3] x, float[1,3] z) => (float[N,3] y) { s = Shape(x) a = Expand(z, s) y = PRelu(a, x) }", ""},
+	{"expand-through-Div", "g (float[2,1] x, float[2,3] z) => (float[2,3] y) <int64[2] s = {2, 3}, float c = {3}> { e = Expand(x, s) d = Div(e, c) y = Mul(d, z) }", "Div = Div (x, c)\ny = Mul (Div, z)"},
+	{"expand-through-Neg", "g (float[N,1] x, float[N,M] z) => (float[N,M] y) { s = Shape(z) e = Expand(x, s) y = Neg(e) }", "s = Shape (z)\nNeg = Neg (x)\ny = Expand (Neg, s)"},
+	{"", "g (float[2,1] x, float[3] c) => (float[2,3] y) <int64[2] s = {2, 3}> { e = Expand(x, s) y = Div(e, c) }", ""},
+	{"", "g (float[2,1] x) => (float[2,3] y, float[2,3] e) <int64[2] s = {2, 3}> { e = Expand(x, s) y = Neg(e) }", ""},
 	{"expand-expand", "g (float[1,3] x) => (float[4,2,3] y) <int64[2] s = {2, 3}, int64[3] t = {4, 1, 1}> { a = Expand(x, s) y = Expand(a, t) }", "y = Expand (x)"},
 	{"reduce-max-expand", "g (float[1,3] x) => (float[3] y) <int64[3] s = {4, 2, 3}, int64[2] k = {0, 1}> { a = Expand(x, s) y = ReduceMax<keepdims = 0>(a, k) }", "y = Squeeze (x)"},
 	{"reduce-min-expand", "g (float[3] x) => (float[1,3] y) <int64[2] s = {2, 3}, int64[1] k = {0}> { a = Expand(x, s) y = ReduceMin(a, k) }", "y = Unsqueeze (x)"},
@@ -200,6 +207,11 @@ var ruleCases = []ruleCase{
 	{"", "g (float[2,N,3] x, float[4] b) => (float[2,N,4] y) <float[3,4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> { a = MatMul(x, w) y = Add(b, a) }", ""},
 	{"", "g (float16[N,3] x, float16[4] b, float16[3,4] w) => (float16[N,4] y) { a = MatMul(x, w) y = Add(b, a) }", ""},
 	{"gemm-add", "g (float[N,3] x, float[1,4] b, float[4,3] w) => (float[N,4] y) { a = Gemm<transB = 1, beta = 0.5>(x, w) y = Add(b, a) }", "y = Gemm <transB: int = 1, beta: float = 1> (x, w, b)"},
+	{"matmul-transposed", "g (float[N,3] x, float[N,4] w) => (float[3,4] y) { a = Transpose(x) y = MatMul(a, w) }", "y = Gemm <transA: int = 1> (x, w)"},
+	{"", "g (float[N,3] x, float[4,3] w) => (float[N,4] y) { a = Transpose(w) y = MatMul(x, a) }", ""},
+	{"", "g (float[2,N,3] x, float[N,4] w) => (float[2,3,4] y) { a = Transpose<perm = [0, 2, 1]>(x) y = MatMul(a, w) }", ""},
+	{"gemm-transposed", "g (float[3,N] x, float[3,4] w, float[4] b) => (float[N,4] y) { a = Transpose(x) y = Gemm<beta = 0.5>(a, w, b) }", "y = Gemm <beta: float = 0.5, transA: int = 1> (x, w, b)"},
+	{"", "g (float[3,N] x, float[4,3] w, float[4] b) => (float[N,4] y) { a = Transpose(x) y = Gemm<transB = 1>(a, w, b) }", ""},
 	{"transpose-gemm", "g (float[N,3] x, float[N,4] w) => (float[4,3] y) { a = Gemm<transA = 1>(x, w) y = Transpose(a) }", "y = Gemm <transA: int = 1, transB: int = 0> (w, x)"},
 	{"transpose-gemm", "g (float[N,3] x, float[4,3] w) => (float[4,N] y) { a = Gemm<transB = 1, alpha = 0.5>(x, w) y = Transpose(a) }", "y = Gemm <transA: int = 0, transB: int = 1, alpha: float = 0.5> (w, x)"},
 	{"", "g (float[N,3] x, float[3,4] w) => (float[4,N] y) { a = Gemm(x, w) y = Transpose(a) }", ""},
@@ -300,7 +312,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, table := range Rules() {
 		for _, r := range table {
-			generated := strings.HasPrefix(r.Name, "splat-") || strings.HasPrefix(r.Name, "expand-operand-") || strings.HasSuffix(r.Name, "-back")
+			generated := strings.HasPrefix(r.Name, "splat-") || strings.HasPrefix(r.Name, "expand-operand-") || strings.HasPrefix(r.Name, "expand-through-") || strings.HasSuffix(r.Name, "-back")
 			if !tried[r.Name] && !generated {
 				t.Errorf("rule %s has no test", r.Name)
 			}
