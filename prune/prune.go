@@ -211,6 +211,17 @@ func (p *pruner) rules() error {
 	return nil
 }
 
+// Docs returns what the rules that Stats counts do, by name.
+func Docs() map[string]string {
+	out := map[string]string{ruleLayout: "f(Transpose(x)) = Transpose(f(x)), where that saves nodes"}
+	for _, table := range append(Rules(), ReassociatingRules()) {
+		for _, r := range table {
+			out[r.Name] = r.Doc
+		}
+	}
+	return out
+}
+
 // Rules returns the tables of rules that keep every bit, but for what their Effect says.
 func Rules() [][]rewrite.Rule {
 	return [][]rewrite.Rule{arithmeticRules(), gradientRules(), logicRules(), castRules(), shapeRules(), moveRules(), chainRules(), reduceRules(), splatRules(), expandRules(), productRules(), integerChainRules()}

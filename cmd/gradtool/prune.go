@@ -252,12 +252,7 @@ func (p *pruner) tell() {
 	p.summaryf("%s -> %s, %s", count(p.before, "node"), count(after, "node"), what)
 	p.tellSparse()
 	if p.Bool("explain") {
-		docs := map[string]string{}
-		for _, table := range append(prune.Rules(), prune.ReassociatingRules()) {
-			for _, r := range table {
-				docs[r.Name] = r.Doc
-			}
-		}
+		docs := prune.Docs()
 		for _, c := range p.stats.Rules {
 			fmt.Fprintf(p.messages, "%6d  %s: %s\n", c.N, c.Name, docs[c.Name])
 		}
