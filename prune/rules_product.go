@@ -44,17 +44,15 @@ func productRules() []rewrite.Rule {
 				switch a, b := n.Int("transA", 0) != 0, n.Int("transB", 0) != 0; {
 				case !slices.Equal(permOf(m.Root), []int64{1, 0}):
 					return rewrite.ErrUnlike
+				case n.Float("alpha", 1) != 1:
+					return reason("alpha would scale the other operand")
 				case a == b: // kernels sum in another order for what would come of it
 					return reason("the product would be one of other operands than transposed and plain")
 				}
 				return nil
 			}, Emit: one(func(b *op.Builder, m *match) *graph.Value {
 				z := m.Node("z")
-				attrs := []*graph.Attr{graph.IntAttr("transA", 1-z.Int("transB", 0)), graph.IntAttr("transB", 1-z.Int("transA", 0))}
-				if a := z.Attr("alpha"); a != nil {
-					attrs = append(attrs, a)
-				}
-				return b.Op("Gemm", values(m.V("w"), m.V("x")), attrs...)
+				return b.Op("Gemm", values(m.V("w"), m.V("x")), graph.IntAttr("transA", 1-z.Int("transB", 0)), graph.IntAttr("transB", 1-z.Int("transA", 0)))
 			})},
 		{Name: "conv-add", Doc: "Conv(x, w) + b = Conv(x, w, b), for a constant of one number per channel", Effect: rewrite.Kernel,
 			Root: P("Add", P("Conv", Any("x"), Any("w")).As("z"), Any("c")).Commute(), When: all(singleRounding("x"), perChannel),

@@ -301,10 +301,19 @@ func (r *randomNet) product() []*graph.Value {
 		return nil
 	}
 	n := int64(1 + r.choose(3))
+	if len(x.Type.Shape) == 2 && r.choose(3) == 0 { // x^T g, as in the gradients of weights
+		g := r.pick(func(v *graph.Value) bool { return ranked(isFloat, 2, 2)(v) && v.Type.Shape[0].Equal(x.Type.Shape[0]) })
+		if g != nil {
+			if r.choose(2) == 0 {
+				return vals(r.Transpose(r.Op("Gemm", vals(x, g), graph.IntAttr("transA", 1)), 1, 0))
+			}
+			return vals(r.Op([]string{"MatMul", "Gemm"}[r.choose(2)], vals(r.Transpose(x, 1, 0), g)))
+		}
+	}
 	w := r.weights(k, n)
 	var y *graph.Value
 	if len(x.Type.Shape) == 2 && r.choose(2) == 0 {
-		y = r.Op("Gemm", vals(x, w))
+		y = r.Op("Gemm", vals(x, w), graph.FloatAttr("alpha", []float32{1, 1, 0.3}[r.choose(3)]))
 	} else {
 		y = r.MatMul(x, w)
 	}
