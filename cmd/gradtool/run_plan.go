@@ -34,6 +34,9 @@ func (s *session) plan(e *engine, m *graph.Model, dims map[string]int64) (*mempl
 		if n, given := dims[name]; given && n != p.Dims[name] {
 			return nil, usagef("--dim %s=%d: the plan is for %s=%d", name, n, name, p.Dims[name])
 		}
+		if p.Dims[name] < 0 {
+			return nil, badModel(fmt.Errorf("the memory plan is for %s=%d", name, p.Dims[name]))
+		}
 		dims[name] = p.Dims[name]
 	}
 	return p, nil
