@@ -38,20 +38,20 @@ func TestRefereeVerbs(t *testing.T) {
 	out := t.TempDir()
 	runs, codes := 0, map[int]int{}
 	for i := 0; i < len(files); i += every {
-		for _, verb := range []string{"info", "show --types", "viz", "prune", "fuse", "grad", "grad --wrt inputs", "jvp --wrt inputs", "run --random 1"} {
+		for _, verb := range []string{"info", "show --types", "viz", "prune", "fuse", "grad", "grad --wrt inputs", "jvp --wrt inputs", "plan", "run --random 1"} {
 			if strings.HasPrefix(verb, "run") && (!strings.Contains(files[i], "onnx-backend") || strings.Contains(files[i], "/light/")) {
 				continue // some of the others declare inputs of gigabytes
 			}
 			args := append(strings.Fields(verb), files[i])
 			switch args[0] {
-			case "prune", "fuse", "grad", "jvp":
+			case "prune", "fuse", "grad", "jvp", "plan":
 				args = append(args, "-o", filepath.Join(out, "out.onnx"))
 			}
 			start := time.Now()
 			code, _, errs := gradtool(t, "", args...)
 			runs++
 			codes[code]++
-			if strings.Contains(errs, "internal error") || strings.Contains(errs, "panic") {
+			if strings.Contains(errs, "internal error") || strings.Contains(errs, "panic") || strings.Contains(errs, "please report") {
 				t.Errorf("gradtool %s %s: %s", verb, files[i], errs)
 			}
 			if d := time.Since(start); d > 10*time.Second {

@@ -35,7 +35,7 @@ func main() {
 	runtime.GOMAXPROCS(1)
 	dirs := modelDirs()
 	if len(dirs) == 0 {
-		fmt.Println("nothing measured: no folder ../models with exported models above this one; GRADTOOL_MODELS names others")
+		fmt.Println("nothing measured: no exported models in .cache/models, as scripts/referee makes them, or in ../models; GRADTOOL_MODELS names others")
 		return
 	}
 	b := &bench{}
@@ -113,7 +113,7 @@ func modelDirs() []string {
 	} else {
 		dir := must(os.Getwd())
 		for at := dir; ; at = filepath.Dir(at) {
-			roots = append(roots, filepath.Join(at, "models"), filepath.Join(at, "..", "models"))
+			roots = append(roots, filepath.Join(at, ".cache", "models"), filepath.Join(at, "models"))
 			if at == filepath.Dir(at) {
 				break
 			}
