@@ -24,7 +24,7 @@ type Target struct {
 func Rewrite(m *graph.Model, info *op.Info, t Target) (rewrite.Result, error) {
 	var tables [][]rewrite.Rule
 	if t.Standard {
-		tables = append(tables, productRules(t.Opset), normRules(t.Opset), geluRules(t.Opset), attentionRules(t.Opset), gradientRules(t.Opset))
+		tables = append(tables, productRules(t.Opset), normRules(t.Opset), geluRules(t.Opset), attentionRules(t.Opset), rotaryRules(t.Opset), gradientRules(t.Opset))
 	}
 	if t.Frozen != nil {
 		tables = append(tables, foldRules(t.Frozen))

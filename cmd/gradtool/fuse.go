@@ -27,9 +27,9 @@ the backward part name the forward ones they belong to. "gradtool inline" restor
 without functions, --emit flat only says in each node's metadata which cluster it is of.
 
 With --for ort standard operators take the place of what spells them out instead, where the model's opset (or
-that of --opset) has them: Gemm, LayerNormalization, Gelu, Softmax, RMSNormalization, Attention; products that
-are transposed afterwards are made the other way round, and rows are scattered into what they would be added to.
-Results may differ in rounding. --frozen names weights that nobody trains: batch normalizations disappear in the convolutions in
+that of --opset) has them: Gemm, LayerNormalization, Gelu, Softmax, RMSNormalization, Attention,
+RotaryEmbedding; products that are transposed afterwards are made the other way round, and rows are scattered into
+what they would be added to. Results may differ in rounding. --frozen names weights that nobody trains: batch normalizations disappear in the convolutions in
 front of them.
 
 With --chunk the product that makes the logits, the softmax cross entropy and the gradients of both are computed
