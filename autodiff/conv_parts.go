@@ -246,7 +246,12 @@ func (w *window) groupMajor(c *Ctx, x *graph.Value, asWeights bool) *graph.Value
 	if asWeights {
 		return c.Transpose(x, w.perm(1, 0)...)
 	}
-	split := c.Op("Reshape", []*graph.Value{x, c.Concat(0, c.DimOf(x, 0), c.Ints(w.group, -1), tail)})
+	// Sizes in full: of an empty batch, -1 would leave open what is meant.
+	per, batch := w.perGroup(c, x, 1), c.DimOf(x, 0)
+	split := c.Reshape(x, c.Concat(0, batch, c.Ints(w.group), per, tail))
 	split = c.Transpose(split, w.perm(2, 1, 0)...)
-	return c.Op("Reshape", []*graph.Value{split, c.Concat(0, w.perGroup(c, x, 1), c.Ints(-1), tail)})
+	if n, ok := dim(x, 0).Int(); ok {
+		return c.Reshape(split, c.Concat(0, per, c.Ints(n*w.group), tail))
+	}
+	return c.Reshape(split, c.Concat(0, per, c.Mul(batch, c.Ints(w.group)), tail))
 }
