@@ -241,7 +241,7 @@ func lowerDropout(l *lowerer, n *graph.Node) error {
 // moveOps holds what copies elements to other places.
 func moveOps() map[string]lowering {
 	return map[string]lowering{
-		"Concat": lowerConcat, "Pad": lowerPad, "Tile": lowerTile, "Trilu": lowerTrilu,
+		"Concat": lowerConcat, "Pad": lowerPad, "Tile": lowerTile, "Trilu": lowerTrilu, "Resize": lowerResize,
 	}
 }
 
