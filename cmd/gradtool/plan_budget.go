@@ -189,18 +189,19 @@ func (b *budgeter) recompute(m *graph.Model) error {
 	if err != nil {
 		return err
 	}
+	opt := recompute.Options{Costs: b.costs}
 	if b.base = given.Peak; !b.Bool("keep-order") {
+		opt.Given = slices.Clone(m.Graph.Nodes)
 		ordered, err := memplan.Make(m.Graph, memplan.PlanOptions{Effort: 1})
 		if err != nil {
 			return err
 		}
 		ordered.Apply()
 	}
-	policy, err := b.policy(m)
-	if err != nil {
+	if opt.Policy, err = b.policy(m); err != nil {
 		return err
 	}
-	if b.problem, err = recompute.New(m, recompute.Options{Policy: policy, Costs: b.costs}); err != nil {
+	if b.problem, err = recompute.New(m, opt); err != nil {
 		return err
 	}
 	if b.front == nil {

@@ -24,14 +24,16 @@ type Problem struct {
 	FLOPs []float64     // by unit, as the operator table counts them
 	Peak  int64         // of the order that the graph has, views and results in place included
 
-	of   map[*graph.Value]int32 // unit of each result
-	kept map[*graph.Value]bool  // graph outputs, and what they are views of
+	given []int32                // the units in the order of Options.Given
+	of    map[*graph.Value]int32 // unit of each result
+	kept  map[*graph.Value]bool  // graph outputs, and what they are views of
 }
 
 // Options says what a problem is made of.
 type Options struct {
 	Policy Policy
 	Costs  Costs
+	Given  []*graph.Node // another order of the nodes, from which plans are looked for too; may be nil
 }
 
 // New states the problem of m's main graph, whose nodes must be sorted and canonical, with types inferred and the sizes
@@ -118,7 +120,28 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 	}
 	last := p.add(nil, 0, end)
 	p.Graph.Names[last], p.Graph.Once[last] = "the end", true
+	if opt.Given != nil {
+		p.giveOrder(opt.Given)
+	}
 	return p, nil
+}
+
+// giveOrder notes the units in another order of the nodes.
+func (p *Problem) giveOrder(order []*graph.Node) {
+	units := map[*graph.Node][]int32{}
+	var at *graph.Node
+	for u, n := range p.Nodes {
+		if n != nil {
+			at = n
+		}
+		if u < len(p.Nodes)-1 {
+			units[at] = append(units[at], int32(u)) // results held apart follow the node
+		}
+	}
+	for _, n := range order {
+		p.given = append(p.given, units[n]...)
+	}
+	p.given = append(p.given, int32(len(p.Nodes)-1))
 }
 
 // mainResult returns the first result of n that is no output, nil if there is none.

@@ -22,6 +22,9 @@ func (p *Problem) Front(base int64, moves int) ([]remat.Plan, error) {
 	for k := int64(1); k < rungs; k++ {
 		budgets = append(budgets, base/rungs*(rungs-k)+base%rungs*(rungs-k)/rungs)
 	}
+	if p.given != nil {
+		return remat.Front(p.Graph, budgets, moves, p.given)
+	}
 	return remat.Front(p.Graph, budgets, moves)
 }
 

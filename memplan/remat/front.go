@@ -9,8 +9,9 @@ import (
 // before: what is worth computing again at one budget mostly is so at the next. The plans are a front: none has both a
 // lower peak and a lower cost than another, and their order is that of falling peaks and rising costs. So the cheapest
 // plan of the front that keeps to a budget is monotone in the budget, in its cost and in its peak. Budgets for which no
-// plan was found have none. The result depends on nothing but the arguments.
-func Front(g *Graph, budgets []int64, moves int) ([]Plan, error) {
+// plan was found have none. Others are further orders of all nodes to start from. The result depends on nothing but the
+// arguments.
+func Front(g *Graph, budgets []int64, moves int, others ...[]int32) ([]Plan, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
@@ -24,16 +25,20 @@ func Front(g *Graph, budgets []int64, moves int) ([]Plan, error) {
 	floor, _ := Floor(g)
 	budgets = slices.DeleteFunc(slices.Compact(budgets), func(b int64) bool { return b >= u.Peak || b < floor })
 	plans := []Plan{{g.Order, u.Peak, u.Cost}}
-	l := &ladder{g: g, fitter: newFitter(g), greedy: g.Order, annealed: g.Order}
+	l := &ladder{g: g, fitter: newFitter(g), greedy: append([][]int32{g.Order}, others...), annealed: g.Order}
 	if len(budgets) > 0 {
-		l.family = family(g, relatives)
+		for _, order := range l.greedy {
+			h := *g
+			h.Order = order
+			l.family = append(l.family, family(&h, relatives/len(l.greedy))...)
+		}
 	}
 	failed := 0
 	for k, b := range budgets {
 		if failed == patience {
 			break
 		}
-		next := l.climb(b, moves/len(budgets), uint64(k))
+		next := l.climb(b, moves/len(budgets), uint64(k), int64(len(budgets)))
 		if next == nil {
 			failed++
 			continue
@@ -56,8 +61,8 @@ const (
 type ladder struct {
 	g        *Graph
 	fitter   *fitter
-	greedy   []int32 // what evictions alone led to
-	annealed []int32 // the last plan
+	greedy   [][]int32 // what evictions alone led to, from each order
+	annealed []int32   // the last plan
 	family   [][]int32
 }
 
@@ -65,7 +70,7 @@ type ladder struct {
 var cool = schedule{hot: 1e-3, cold: 1e-6, light: 10, heavy: 100}
 
 // climb returns a sequence within the budget, nil if it finds none.
-func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
+func (l *ladder) climb(budget int64, moves int, seed uint64, rungs int64) []int32 {
 	var best []int32
 	cost := int64(unlimited)
 	try := func(from []int32) []int32 {
@@ -77,16 +82,25 @@ func (l *ladder) climb(budget int64, moves int, seed uint64) []int32 {
 		}
 		return s
 	}
-	if s := try(l.greedy); s != nil {
-		l.greedy = s
+	for k, from := range l.greedy {
+		if s := l.fitter.fit(from, budget, unlimited, nil); s != nil {
+			l.greedy[k] = s
+			if c := costOf(l.g, s); c < cost {
+				best, cost = s, c
+			}
+		}
 	}
 	try(l.annealed)
-	for _, s := range l.family {
-		try(s)
+	share := fitWork / rungs
+	if len(l.g.Names) < large {
+		share = unlimited
 	}
-	for n := 0; best == nil && n < retries; n++ {
+	for k, until := 0, l.fitter.work+share; k < len(l.family) && l.fitter.work < until; k++ {
+		try(l.family[(k+int(seed))%len(l.family)])
+	}
+	for n, until := 0, l.fitter.work+share; best == nil && n < retries && l.fitter.work < until; n++ {
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))
-		starts := append([][]int32{l.greedy, l.annealed, l.g.Order}, l.family...)
+		starts := slices.Concat(l.greedy, [][]int32{l.annealed, l.g.Order}, l.family)
 		if s := l.fitter.fit(starts[n%len(starts)], budget, cost, rng); s != nil {
 			best, cost = s, costOf(l.g, s)
 		}
@@ -115,6 +129,13 @@ func weigh(moves int, cost, base int64) int {
 	more := float64(cost-base) / float64(max(base, 1))
 	return int(float64(float64(moves) * min(max(more/0.05, 0.1), 2)))
 }
+
+// fitWork is how many steps all fits from a family may measure together, about, on graphs of so many nodes that more would
+// take too long.
+const (
+	fitWork = 40_000_000
+	large   = 4000
+)
 
 // retries is how often chance is asked where evictions find no plan.
 const retries = 40

@@ -22,9 +22,13 @@ type fitter struct {
 	lots   []int64 // by step, number of steps in front of it that are above the budget
 	when   [][]int32
 
-	cost int64
-	rng  *rand.Rand
-	work int64 // steps measured
+	options []option
+	round   int32
+	dropped []int32 // by node, the last round that dropped it
+	needed  []int32 // by node, the last round that computed it again or read it for that
+	cost    int64
+	rng     *rand.Rand
+	work    int64 // steps measured
 
 	seen   []int32 // by node, the last query that entered it in a recipe
 	query  int32
@@ -40,7 +44,7 @@ const recipeMost = 64
 // newFitter returns a fitter for sequences of g.
 func newFitter(g *Graph) *fitter {
 	n := len(g.Names)
-	return &fitter{g: g, made: make([]int32, n), seen: make([]int32, n), when: make([][]int32, n)}
+	return &fitter{g: g, made: make([]int32, n), seen: make([]int32, n), when: make([][]int32, n), dropped: make([]int32, n), needed: make([]int32, n)}
 }
 
 // fit returns a sequence within the budget that starts from the given one and costs less than limit, nil if it finds none. With
@@ -177,13 +181,15 @@ func (f *fitter) before(v, s int32) int32 {
 // option is a result that may be dropped at the step at hand.
 type option struct {
 	node, reader int32
+	frees        int64
 	score        float64
 }
 
-// evict drops the result that pays most of those idle at step top.
+// evict drops the results that pay most of those idle at step top, until as much goes away there as is in excess. None
+// of those dropped at a time plays a part in the recipe of another.
 func (f *fitter) evict(top int32) bool {
 	at := f.sequence[top]
-	best := option{node: -1}
+	f.options = f.options[:0]
 	for c := range top {
 		v := f.sequence[c]
 		m := f.g.Memory[v]
@@ -207,17 +213,80 @@ func (f *fitter) evict(top int32) bool {
 		if f.rng != nil {
 			score = float64(score * (0.5 + f.rng.Float64()))
 		}
-		if best.node < 0 || score > best.score {
-			best = option{v, next, score}
+		f.options = append(f.options, option{v, next, m - kept, score})
+	}
+	slices.SortStableFunc(f.options, func(a, b option) int {
+		switch {
+		case a.score > b.score:
+			return -1
+		case a.score < b.score:
+			return 1
+		}
+		return 0
+	})
+	f.round++
+	excess := f.memory[top] - f.budget
+	var added []insertion
+	for _, o := range f.options {
+		if excess <= 0 || len(added) == 1+len(f.g.Names)/batch {
+			break
+		}
+		if f.dropped[o.node] == f.round || f.needed[o.node] == f.round {
+			continue
+		}
+		cost, _, _ := f.price(o.node, o.reader, top)
+		if f.clashes() {
+			continue
+		}
+		for _, u := range f.recipe {
+			f.needed[u] = f.round
+			for _, p := range f.g.Parents[u] {
+				f.needed[p] = f.round
+			}
+		}
+		f.dropped[o.node] = f.round
+		excess -= o.frees
+		f.cost += cost
+		added = append(added, insertion{o.reader, slices.Clone(f.recipe)})
+	}
+	f.insert(added)
+	return len(added) > 0
+}
+
+// clashes reports whether the recipe at hand makes or reads a result that was dropped in this round.
+func (f *fitter) clashes() bool {
+	for _, u := range f.recipe {
+		if f.dropped[u] == f.round {
+			return true
+		}
+		for _, p := range f.g.Parents[u] {
+			if f.dropped[p] == f.round {
+				return true
+			}
 		}
 	}
-	if best.node < 0 {
-		return false
+	return false
+}
+
+// batch is the number of nodes for which one more result is dropped at a time: few make better plans, many are faster.
+const batch = 4000
+
+// insertion is what comes into the sequence in front of a step.
+type insertion struct {
+	step   int32
+	recipe []int32
+}
+
+func (f *fitter) insert(list []insertion) {
+	slices.SortStableFunc(list, func(a, b insertion) int { return int(a.step - b.step) })
+	out := make([]int32, 0, len(f.sequence)+len(list)*2)
+	from := int32(0)
+	for _, in := range list {
+		out = append(out, f.sequence[from:in.step]...)
+		out = append(out, in.recipe...)
+		from = in.step
 	}
-	cost, _, _ := f.price(best.node, best.reader, top)
-	f.cost += cost
-	f.sequence = slices.Insert(f.sequence, int(best.reader), f.recipe...)
-	return true
+	f.sequence = append(out, f.sequence[from:]...)
 }
 
 // price returns the cost of computing v in front of a step with all of its operands that are not at hand there, and the
