@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"gradtool/graph/op"
 	"gradtool/internal/selector"
 	"gradtool/internal/term"
 )
@@ -40,12 +41,19 @@ func usagef(format string, args ...any) error {
 	return &codeError{codeUsage, fmt.Errorf(format, args...)}
 }
 
-// badModel marks err as a fault of the input model.
+// badModel marks err as a fault of the input model. What is only too large for us is no such fault.
 func badModel(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || tooLarge(err) {
+		return err
 	}
 	return &codeError{codeBadModel, err}
+}
+
+// tooLarge reports whether err is about the size of what a model asks for.
+func tooLarge(err error) bool {
+	var tensor *op.SizeError
+	var nodes *op.ExpansionError
+	return errors.As(err, &tensor) || errors.As(err, &nodes)
 }
 
 // differencesf returns the error of a comparison that found differences.

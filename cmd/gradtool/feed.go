@@ -250,7 +250,7 @@ func randomInputs(m *graph.Model, given map[*graph.Value]*op.Array, sizes map[st
 			continue
 		}
 		shape := make([]int, len(v.Type.Shape))
-		known, total := true, 1.0
+		known := true
 		for i, d := range v.Type.Shape {
 			e := d.Eval(sizes)
 			n, ok := e.Int()
@@ -263,13 +263,12 @@ func randomInputs(m *graph.Model, given map[*graph.Value]*op.Array, sizes map[st
 				}
 			}
 			shape[i] = int(n)
-			total *= float64(n)
 		}
-		switch {
+		switch err := op.CheckSize(v.Type.Elem, shape, false); {
 		case !known:
 			bad = append(bad, fmt.Errorf("the size of input %q, %s, is not known", v.Name, v.Type))
-		case total > 1<<31 || total < 0:
-			bad = append(bad, fmt.Errorf("input %q, %s, is too large for random values", v.Name, v.Type))
+		case err != nil:
+			bad = append(bad, fmt.Errorf("input %q, %s, is too large for random values: %w", v.Name, v.Type, err))
 		default:
 			given[v] = randomArray(rng, v, shape)
 		}

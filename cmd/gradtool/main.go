@@ -19,6 +19,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gradtool/graph/op"
 	"gradtool/internal/suggest"
 	"gradtool/internal/term"
 )
@@ -94,6 +95,10 @@ func (p *process) recovered(err *error) {
 	}
 	if p.getenv("GRADTOOL_DEBUG") != "" {
 		fmt.Fprintf(p.stderr, "panic: %v\n%s", r, debug.Stack())
+	}
+	if size, ok := r.(*op.SizeError); ok { // outside of an operator
+		*err = size
+		return
 	}
 	*err = internalError(p.name, r)
 }

@@ -27,13 +27,17 @@ type Array struct {
 	Seq  []*Array   // elements of a sequence; for an optional its value, if it has one
 }
 
-// NewArray returns a tensor of zeros. In wide mode (float64 evaluation) all float types use F64.
+// NewArray returns a tensor of zeros. In wide mode (float64 evaluation) all float types use F64. It panics with a [*SizeError]
+// where [CheckSize] returns one: sizes come from operands and attributes, and kernels need not look at them.
 func NewArray(elem graph.DataType, shape []int, wide bool) *Array {
 	a := &Array{Elem: elem, Shape: slices.Clone(shape), Kind: graph.KindTensor}
 	if a.Shape == nil {
 		a.Shape = []int{}
 	}
-	n := a.Len()
+	n, err := allocation(shape, storedBytes(elem, wide))
+	if err != nil {
+		panic(err)
+	}
 	switch {
 	case elem.IsFloat() && (wide || elem == graph.Double):
 		a.F64 = make([]float64, n)

@@ -82,7 +82,7 @@ func evalAttention(c *EvalCtx) error {
 	if k.heads < 1 || q.heads%k.heads != 0 || v.heads != k.heads || q.size != k.size || k.length != v.length {
 		return c.Errorf("operands Q, K, V of shapes %v, %v, %v do not fit", c.Arg(0).Shape, c.Arg(1).Shape, c.Arg(2).Shape)
 	}
-	scores := &heads{q.batch, q.heads, q.length, k.length, make([]float64, q.batch*q.heads*q.length*k.length)}
+	scores := &heads{q.batch, q.heads, q.length, k.length, scratch[float64](q.batch, q.heads, q.length, k.length)}
 	scale := n.Float("scale", 1/math.Sqrt(float64(q.size)))
 	general := func(rows, cols int, d []float64) blas64.General {
 		return blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: d}
@@ -128,7 +128,7 @@ func evalAttention(c *EvalCtx) error {
 	if mode == 3 {
 		copy(shown, scores.v)
 	}
-	y := &heads{q.batch, q.heads, q.length, v.size, make([]float64, q.batch*q.heads*q.length*v.size)}
+	y := &heads{q.batch, q.heads, q.length, v.size, scratch[float64](q.batch, q.heads, q.length, v.size)}
 	for b := range q.batch {
 		for h := range q.heads {
 			if some && v.size > 0 {

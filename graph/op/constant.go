@@ -216,9 +216,6 @@ func evalConstantOfShape(c *EvalCtx) error {
 	if err != nil {
 		return err
 	}
-	if n, ok := graph.ShapeOf(c.Ints(0)...).Size().Int(); !ok || n > maxElements {
-		return errTooLarge
-	}
 	y := v.NewLike(shape)
 	switch {
 	case y.F32 != nil:

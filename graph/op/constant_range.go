@@ -15,9 +15,6 @@ var (
 	errTooLarge   = errors.New("the result would have more than 2^31 elements")
 )
 
-// maxElements bounds what an evaluation allocates for a result whose size is given as a value.
-const maxElements = 1 << 31
-
 // inferRange finds the length, max(ceil((limit - start)/delta), 0), symbolically for integers.
 func inferRange(c *InferCtx) error {
 	length := graph.Unknown()

@@ -85,7 +85,7 @@ func deform[T float](w *window, c convSize, offsetGroups int, x, weights, offset
 	per := channels / offsetGroups
 	tapAt := make([][]int, taps)
 	w.taps(func(i int, tap []int) { tapAt[i] = slices.Clone(tap) })
-	col := make([]T, channels*taps*out)
+	col := scratch[T](channels, taps, out)
 	for image := range c.batch {
 		parallel(offsetGroups*taps, grainOf(out*(per+8)<<r), func(lo, hi int) {
 			place := make([]float64, r)

@@ -21,14 +21,14 @@ type fft struct {
 func newFFT(n int) *fft {
 	f := &fft{n: n}
 	if n&(n-1) == 0 {
-		f.roots = make([]complex128, n/2)
+		f.roots = scratch[complex128](n / 2)
 		for k := range f.roots {
 			f.roots[k] = unit(-2*k, n)
 		}
 		return f
 	}
 	size := 1 << bits.Len(uint(2*n-2))
-	f.inner, f.chirp, f.conv = newFFT(size), make([]complex128, n), make([]complex128, size)
+	f.inner, f.chirp, f.conv = newFFT(size), scratch[complex128](n), scratch[complex128](size)
 	for k := range f.chirp {
 		f.chirp[k] = unit(-(k * k % (2 * n)), n)
 		c := cmplx.Conj(f.chirp[k])
@@ -67,7 +67,7 @@ func (f *fft) forward(x []complex128) {
 		f.radix2(x)
 		return
 	}
-	t := make([]complex128, f.inner.n)
+	t := scratch[complex128](f.inner.n)
 	for k, c := range f.chirp {
 		t[k] = x[k] * c
 	}

@@ -105,10 +105,11 @@ func evalDFT(c *EvalCtx) error {
 	if n < 1 {
 		return c.Errorf("the length of the transform is %d, expected at least 1", n)
 	}
-	t := spectrum{n: n, inverse: inverse, onesided: onesided, in: x.Shape[axis], inParts: x.Shape[r-1], plan: newFFT(n)}
+	t := spectrum{n: n, inverse: inverse, onesided: onesided, in: x.Shape[axis], inParts: x.Shape[r-1]}
 	shape := append([]int{}, x.Shape...)
 	shape[axis], shape[r-1] = t.sizes()
 	y := x.NewLike(shape)
+	t.plan = newFFT(n)
 	inner := prod(x.Shape[axis+1 : r-1])
 	if x.F32 != nil {
 		transformLines(t, prod(x.Shape[:axis]), inner, x.F32, y.F32)
@@ -142,7 +143,7 @@ func (t spectrum) sizes() (length, parts int) {
 func transformLines[T float](t spectrum, outer, inner int, x, y []T) {
 	length, parts := t.sizes()
 	parallel(outer*inner, grainOf(20*t.n), func(lo, hi int) {
-		buf := make([]complex128, t.n)
+		buf := scratch[complex128](t.n)
 		for l := lo; l < hi; l++ {
 			o, i := l/max(inner, 1), l%max(inner, 1)
 			from, to := x[(o*t.in*inner+i)*t.inParts:], y[(o*length*inner+i)*parts:]

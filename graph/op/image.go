@@ -114,6 +114,13 @@ func evalResize(c *EvalCtx) error {
 	if err != nil {
 		return err
 	}
+	final := slices.Clone(x.Shape)
+	for _, p := range plan {
+		final[p.axis] = p.out
+	}
+	if err := CheckSize(x.Elem, final, c.Wide); err != nil { // before a part of the work is done
+		return err
+	}
 	y := x
 	for _, p := range plan {
 		if p.out == p.in && p.isIdentity() {

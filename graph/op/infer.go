@@ -105,7 +105,11 @@ func (in *Info) Node(n *graph.Node) error {
 // infer calls the definition's Infer; a panic in it is a bug, reported with the node's name.
 func (c *InferCtx) infer(d *Def) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover().(type) {
+		case nil:
+		case *SizeError:
+			err = r
+		default:
 			err = fmt.Errorf("internal error in shape inference: %v", r)
 		}
 	}()
@@ -154,14 +158,17 @@ func (in *Info) fold(d *Def, n *graph.Node) {
 }
 
 // Eval runs the definition's evaluation; a panic in it becomes an error. Where operands of types that the operator does
-// not take led to it, the error says so.
+// not take led to it, the error says so; where a tensor is too large, it is a [*SizeError].
 func (c *EvalCtx) Eval(d *Def) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
-			if err = c.typeError(); err != nil {
-				return
+		switch r := recover().(type) {
+		case nil:
+		case *SizeError:
+			err = r
+		default:
+			if err = c.typeError(); err == nil {
+				err = fmt.Errorf("internal error in evaluation: %v", r)
 			}
-			err = fmt.Errorf("internal error in evaluation: %v", r)
 		}
 	}()
 	return d.Eval(c)

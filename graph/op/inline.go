@@ -19,13 +19,17 @@ import (
 //
 // If a function imports another ai.onnx opset than the model, everything is brought to canonical form on the way, as
 // [Upgrade] does. Functions that call themselves, calls that do not fit and imports that contradict each other are
-// errors, all joined; the model is then not fit for use.
+// errors, all joined; the model is then not fit for use. So is a model that would get more than 2^20 nodes, an
+// [*ExpansionError], which is found before anything is done.
 func Inline(m *graph.Model, keep func(*graph.Function) bool) error {
 	gone := slices.DeleteFunc(slices.Clone(m.Functions), func(f *graph.Function) bool { return keep != nil && keep(f) })
 	if len(gone) == 0 {
 		return nil
 	}
 	if err := checkRecursion(m); err != nil {
+		return err
+	}
+	if err := checkExpansion(m, gone); err != nil {
 		return err
 	}
 	u := newUpgrader(m)

@@ -84,7 +84,7 @@ func evalLinearAttention(c *EvalCtx) error {
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(q.size))
 	}
-	state := &heads{q.batch, nk, k.size, v.size, make([]float64, q.batch*nk*k.size*v.size)}
+	state := &heads{q.batch, nk, k.size, v.size, scratch[float64](q.batch, nk, k.size, v.size)}
 	stateElem := c.Arg(0).Elem
 	if past := c.Arg(3); past != nil {
 		copy(state.v, floats64(past))
@@ -97,7 +97,7 @@ func evalLinearAttention(c *EvalCtx) error {
 	if delta {
 		beta = headsOf(c.Arg(5), int64(min(nk, c.Arg(5).Shape[2])))
 	}
-	y := &heads{q.batch, nq, q.length, v.size, make([]float64, q.batch*nq*q.length*v.size)}
+	y := &heads{q.batch, nq, q.length, v.size, scratch[float64](q.batch, nq, q.length, v.size)}
 	u := make([]float64, v.size)
 	for b := range q.batch {
 		for h := range nk {

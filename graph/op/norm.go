@@ -228,7 +228,7 @@ func periodic(a *Array, shape []int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, out := floats64(a), make([]float64, prod(shape))
+	v, out := floats64(a), scratch[float64](shape...)
 	p.runs(0, len(out), func(to, n int, at []int) {
 		from := span(p, 0, v, at[0], n)
 		for i := range n {

@@ -132,6 +132,14 @@ func padMapped(x *Array, before, after []int, mode string) (*Array, error) {
 		if n < 0 || n == 0 && shape[a] > 0 {
 			return nil, fmt.Errorf("axis %d of size %d has nothing to pad with", a, x.Shape[a])
 		}
+	}
+	y := x.NewLike(shape)
+	if y.Len() == 0 {
+		return y, nil
+	}
+	for a, n := range x.Shape {
+		crop := max(0, -before[a])
+		n -= crop + max(0, -after[a])
 		source[a] = make([]int, shape[a])
 		for i := range source[a] {
 			at, err := padSource(i-max(0, before[a]), n, mode)
@@ -140,10 +148,6 @@ func padMapped(x *Array, before, after []int, mode string) (*Array, error) {
 			}
 			source[a][i] = crop + at
 		}
-	}
-	y := x.NewLike(shape)
-	if y.Len() == 0 {
-		return y, nil
 	}
 	from := strides(x.Shape)
 	to := strides(shape)

@@ -91,13 +91,13 @@ func evalRecurrent(c *EvalCtx, k recurrentKind) error {
 		}
 		return floats64(c.Arg(i))[dir*size : (dir+1)*size]
 	}
-	y := make([]float64, steps*d*batch*hidden)
-	last := [2][]float64{make([]float64, d*batch*hidden), make([]float64, d*batch*hidden)}
+	y := scratch[float64](steps, d, batch, hidden)
+	last := [2][]float64{scratch[float64](d, batch, hidden), scratch[float64](d, batch, hidden)}
 	for dir := range d {
 		q := &recurrence{steps: steps, batch: batch, hidden: hidden, gates: k.gates, n: n, lens: c.Ints(4),
 			r: part(2, width*hidden, dir), acts: acts[dir*len(k.acts) : (dir+1)*len(k.acts)],
-			clip: n.Float("clip", math.Inf(1)), hr: make([]float64, batch*width), hr2: make([]float64, batch*width)}
-		q.xw = make([]float64, steps*batch*width)
+			clip: n.Float("clip", math.Inf(1)), hr: scratch[float64](batch, width), hr2: scratch[float64](batch, width)}
+		q.xw = scratch[float64](steps, batch, width)
 		gemmNT(steps*batch, width, inputs, xv, part(1, width*inputs, dir), q.xw)
 		if bias := part(3, 2*width, dir); bias != nil {
 			for i := range q.xw {

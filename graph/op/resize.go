@@ -128,7 +128,7 @@ func (p axisResize) source(i int) float64 {
 
 // taps returns the terms of each output position; nil where a crop reaches outside.
 func (p axisResize) taps() [][]tap {
-	all := make([][]tap, p.out)
+	all := scratch[[]tap](p.out)
 	for i := range all {
 		x := p.source(i)
 		if p.coord == "tf_crop_and_resize" && (x < 0 || x > float64(p.in-1)) {
