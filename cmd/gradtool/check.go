@@ -81,7 +81,7 @@ func runCheck(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := inspect(m); err != nil {
+	if err := s.inspect(m); err != nil {
 		return err
 	}
 	if s.Bool("symbolic") {
@@ -177,6 +177,7 @@ func (s *session) checkDifferences(m *graph.Model) error {
 	if err != nil {
 		return err
 	}
+	s.noteDeclared()
 	given, err := s.givenInputs(m)
 	if err != nil {
 		return err

@@ -61,6 +61,7 @@ func (s *session) checkData(m *graph.Model, dir string) error {
 	if err != nil {
 		return err
 	}
+	s.noteDeclared()
 	forward := slices.Clone(m.Graph.Outputs)
 	inputs := slices.Clone(m.Graph.Inputs)
 	res, err := s.derivativesOf(m, info, sets[0])

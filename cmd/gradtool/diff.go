@@ -53,7 +53,7 @@ func (s *session) openPair() (m [2]*graph.Model, closers []io.Closer, err error)
 			return m, closers, err
 		}
 		closers = append(closers, c)
-		if err := inspect(m[i]); err != nil {
+		if err := s.inspect(m[i]); err != nil {
 			return m, closers, err
 		}
 	}

@@ -154,7 +154,7 @@ func runFuse(s *session) error {
 		return err
 	}
 	defer func() { closer.Close() }()
-	if err := inspect(m); err != nil {
+	if err := s.inspect(m); err != nil {
 		return err
 	}
 	stages := []struct {

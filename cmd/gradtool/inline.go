@@ -53,7 +53,7 @@ func runInline(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := inspect(m); err != nil {
+	if err := s.inspect(m); err != nil {
 		return err
 	}
 	before := len(m.Graph.Nodes)

@@ -121,7 +121,7 @@ func (s *session) differentiate(name, doc string, add func(c *pass.Ctx, m *graph
 		return nil, 0, err
 	}
 	defer closer.Close()
-	if err := inspect(m); err != nil {
+	if err := s.inspect(m); err != nil {
 		return nil, 0, err
 	}
 	before := len(m.Graph.Nodes)

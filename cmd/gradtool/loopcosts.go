@@ -27,7 +27,7 @@ func runLoopCosts(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := inspect(m); err != nil {
+	if err := s.inspect(m); err != nil {
 		return err
 	}
 	keep, err := s.keepCalls(m)

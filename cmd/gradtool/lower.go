@@ -88,7 +88,7 @@ func runLower(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := inspect(m); err != nil {
+	if err := s.inspect(m); err != nil {
 		return err
 	}
 	nodes := len(m.Graph.Nodes)

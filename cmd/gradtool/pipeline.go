@@ -110,8 +110,8 @@ func (s *session) runPasses(m *graph.Model, passes []pass.Pass) error {
 			err = werr
 		}
 	}
-	if n := len(r.Prior); n > 0 {
-		s.verbosef("the input violates the ONNX standard in %s; whatever can be is done all the same", count(n, "place"))
+	if err == nil {
+		s.noteDeclared()
 	}
 	for _, st := range r.Stats {
 		for _, note := range st.Notes {
@@ -217,20 +217,4 @@ func (s *session) saveExternal(t target, m *graph.Model) error {
 		s.notef("wrote %s", t.path)
 	}
 	return nil
-}
-
-// inspect refuses a model that reads values which nothing defines. Other violations of the standard, which public
-// models have many of, are no reason to: passes are only blamed for those that the input does not have.
-func inspect(m *graph.Model) error {
-	const ruleScope = 3 // of graph.Verify: what is read is defined
-	var undefined []error
-	if err := graph.Verify(m); err != nil {
-		for _, e := range problems(err) {
-			var v *graph.VerifyError
-			if errors.As(e, &v) && v.Rule == ruleScope {
-				undefined = append(undefined, e)
-			}
-		}
-	}
-	return badModel(joinErrors(undefined))
 }

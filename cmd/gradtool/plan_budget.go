@@ -119,7 +119,7 @@ func (b *budgeter) planWithin(out target, path string) error {
 		}
 		done, err := func() (bool, error) {
 			defer closer.Close()
-			if err := inspect(m); err != nil {
+			if err := b.inspect(m); err != nil {
 				return false, err
 			}
 			if err := bindDims(m, b.dims); err != nil {

@@ -45,7 +45,7 @@ func (s *session) planModel() error {
 		return err
 	}
 	defer closer.Close()
-	if err := inspect(m); err != nil {
+	if err := s.inspect(m); err != nil {
 		return err
 	}
 	if err := bindDims(m, dims); err != nil {

@@ -120,7 +120,7 @@ func (p *pruner) read() error {
 	if p.m, p.closer, err = p.open(); err != nil {
 		return err
 	}
-	if err := inspect(p.m); err != nil {
+	if err := p.inspect(p.m); err != nil {
 		return err
 	}
 	p.before, p.functions = computing(p.m), len(p.m.Functions)

@@ -58,7 +58,7 @@ func runRun(s *session) error {
 		return err
 	}
 	defer closer.Close()
-	if err := inspect(m); err != nil {
+	if err := s.inspect(m); err != nil {
 		return err
 	}
 	e, err := s.engine()
@@ -79,6 +79,7 @@ func runRun(s *session) error {
 	if _, err := prepare(m, nil); err != nil {
 		return err
 	}
+	s.noteDeclared()
 	if err := e.useArena(plan, m); err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			"onnx":   onnxCmd,
 
 			"appendbyte": appendByteCmd,
+			"rename":     renameCmd,
 		},
 	})
 }
@@ -62,6 +63,20 @@ func appendByteCmd(ts *testscript.TestScript, neg bool, args []string) {
 	data, err := os.ReadFile(name)
 	ts.Check(err)
 	ts.Check(os.WriteFile(name, append(data, 0), 0o666))
+}
+
+// renameCmd writes another name of the same length over one in a file, all of its places: rename FILE OLD NEW.
+func renameCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 || len(args[1]) != len(args[2]) {
+		ts.Fatalf("usage: rename file old new")
+	}
+	name := ts.MkAbs(args[0])
+	data, err := os.ReadFile(name)
+	ts.Check(err)
+	if !bytes.Contains(data, []byte(args[1])) {
+		ts.Fatalf("%s does not hold %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(name, bytes.ReplaceAll(data, []byte(args[1]), []byte(args[2])), 0o666))
 }
 
 // exitCodeOf returns the exit code that err tells of, as text.

@@ -77,6 +77,9 @@ type session struct {
 
 	rules   map[op.Key]*autodiff.Rule // from files of derivative rules
 	closers []io.Closer               // of files that are read until the end
+
+	declared []declaration   // of the outputs of the model that is worked on
+	noted    map[string]bool // what was said of models that violate the standard
 }
 
 // commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.

@@ -85,7 +85,7 @@ func TestHugeResults(t *testing.T) {
 		{"RoiAlign", []Arg{x, F(1, 4), TV(graph.Int64, []int{1}, 0)}, []*graph.Attr{graph.IntAttr("output_height", huge)}},
 		{"DFT", []Arg{F(1, 2, 1), IS(1<<31 - 1)}, nil},
 		{"MatMul", []Arg{F(1<<20, 1), F(1, 1<<20)}, nil},
-		{"Mul", []Arg{F(1<<20, 1), F(1<<20)}, nil},
+		{"Mul", []Arg{F(1<<20, 1), F(1 << 20)}, nil},
 		{"Einsum", []Arg{F(1 << 20), F(1 << 20)}, []*graph.Attr{graph.StringAttr("equation", "i,j->ij")}},
 	} {
 		t.Run(fmt.Sprint(c.op, " ", c.attrs, len(c.in)), func(t *testing.T) {

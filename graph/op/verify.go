@@ -15,10 +15,12 @@ import (
 //
 //  101. An operator of a domain whose operators are known exists, in the opset that is imported.
 //  102. The operator is not deprecated in that opset.
-//  103. Operands, results and attributes are as the operator's schema says: counts, names, types of attributes.
+//  103. Operands, results and attributes are as the operator's schema says: counts and names, apart from rule 107.
 //  104. A call of a model-local function has no more operands and results than the function, and only its attributes.
 //  105. The subgraphs of If, Loop and Scan have the inputs and outputs that the node's operands and results ask for.
 //  106. Operands and results have types that the operator's schema allows.
+//  107. What the operator cannot do without is there: operands that are not optional, attributes that have no default, all
+//     of the schema's types.
 const (
 	ruleExists = 101 + iota
 	ruleDeprecated
@@ -26,6 +28,7 @@ const (
 	ruleCall
 	ruleBody
 	ruleTypes
+	RuleVital // exported: a model that violates it means nothing
 )
 
 // Verify checks the nodes of m, in all graphs and functions, against the schemas: the rules above. Nodes of an upgraded
@@ -84,12 +87,15 @@ func (v *verifier) node(n *graph.Node) {
 	if s.Deprecated {
 		v.report(n, ruleDeprecated, "the operator is deprecated from opset %d on, the model imports %d", s.Since, opset)
 	}
-	for _, msg := range s.Accepts(schemaNode(n, opset, nil)) {
+	for _, found := range s.Violations(schemaNode(n, opset, nil)) {
 		rule := ruleSchema
-		if isTypeMessage(msg) {
+		switch {
+		case found.Vital:
+			rule = RuleVital
+		case isTypeMessage(found.Msg):
 			rule = ruleTypes
 		}
-		v.report(n, rule, "%s", msg)
+		v.report(n, rule, "%s", found.Msg)
 	}
 }
 

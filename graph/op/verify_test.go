@@ -38,7 +38,13 @@ func TestVerify(t *testing.T) {
 			addNode(m.Graph, "", "Mish", []*graph.Value{x}, 1)
 		}, 101, "came with opset 18, the model imports 17"},
 		{"deprecated", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "Scatter", []*graph.Value{x, x, x}, 1) }, 102, "deprecated"},
-		{"arity", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "Add", []*graph.Value{x}, 1) }, 103, "1 inputs, want at least 2"},
+		{"arity", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "Add", []*graph.Value{x}, 1) }, op.RuleVital, "1 inputs, want at least 2"},
+		{"omitted", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "Add", []*graph.Value{nil, x}, 1) }, op.RuleVital, "input 0 (A) is omitted but not optional"},
+		{"omitted of many", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "Sum", []*graph.Value{x, nil}, 1) }, op.RuleVital, "input 1 (data_0) is omitted"},
+		{"attribute missing", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "Concat", []*graph.Value{x, x}, 1) }, op.RuleVital, "attribute axis is missing"},
+		{"attribute type", func(m *graph.Model, x *graph.Value) {
+			addNode(m.Graph, "", "Softmax", []*graph.Value{x}, 1, graph.StringAttr("axis", "k"))
+		}, op.RuleVital, "axis has type string, want int"},
 		{"type", func(m *graph.Model, x *graph.Value) { addNode(m.Graph, "", "And", []*graph.Value{x, x}, 1) }, 106, "type tensor(float)"},
 		{"attribute", func(m *graph.Model, x *graph.Value) {
 			addNode(m.Graph, "", "Relu", []*graph.Value{x}, 1, graph.IntAttr("axis", 1))

@@ -53,6 +53,23 @@ func given(ops []Operand) int {
 // optional; types within the constraints, equal for equal type variables; attributes known, of the right type, and
 // present where required. Attribute names that start with "__" are free. Deprecation is not looked at.
 func (s *Schema) Accepts(n *Node) []string {
+	var out []string
+	for _, v := range s.Violations(n) {
+		out = append(out, v.Msg)
+	}
+	return out
+}
+
+// Violation is a way in which a node departs from a schema.
+type Violation struct {
+	Msg string
+	// Vital tells that the operator does not know what to compute: an operand that is not optional is not there, or an
+	// attribute is missing, of another type or ambiguous.
+	Vital bool
+}
+
+// Violations is Accepts with what each violation amounts to.
+func (s *Schema) Violations(n *Node) []Violation {
 	c := checker{bound: map[string]binding{}}
 	c.operands("input", n.In, s.MinIn, s.MaxIn, s.Input)
 	c.operands("output", n.Out, s.MinOut, s.MaxOut, s.Output)
@@ -67,17 +84,23 @@ type binding struct {
 }
 
 type checker struct {
-	found []string
+	found []Violation
 	bound map[string]binding
 }
 
 func (c *checker) report(format string, args ...any) {
-	c.found = append(c.found, fmt.Sprintf(format, args...))
+	c.found = append(c.found, Violation{Msg: fmt.Sprintf(format, args...)})
+}
+
+// vital reports a violation that is vital if it is about an input or an attribute: a result that is not there is one that
+// nobody can read.
+func (c *checker) vital(word, format string, args ...any) {
+	c.found = append(c.found, Violation{fmt.Sprintf(format, args...), word != "output"})
 }
 
 func (c *checker) operands(word string, ops []Operand, least, most int, formal func(int) *Param) {
 	if len(ops) < least {
-		c.report("%d %ss, want at least %d", len(ops), word, least)
+		c.vital(word, "%d %ss, want at least %d", len(ops), word, least)
 	}
 	n := given(ops)
 	if n > most {
@@ -88,20 +111,26 @@ func (c *checker) operands(word string, ops []Operand, least, most int, formal f
 		if p == nil {
 			break
 		}
-		c.operand(fmt.Sprintf("%s %d (%s)", word, i, p.Name), o, p)
+		c.operand(word, fmt.Sprintf("%s %d (%s)", word, i, p.Name), o, p)
 	}
 	// Trailing omitted operands are no operands, except that each required one counts.
 	for i := n; i < len(ops); i++ {
-		if p := formal(i); p != nil && p.Kind == SingleParam {
-			c.report("%s %d (%s) is omitted but not optional", word, i, p.Name)
+		if p := formal(i); p != nil && !p.omissible(word) {
+			c.vital(word, "%s %d (%s) is omitted but not optional", word, i, p.Name)
 		}
 	}
 }
 
-func (c *checker) operand(where string, o Operand, p *Param) {
+// omissible reports whether one of the operands may be the empty name. Those of a variadic input are all read, unless the
+// operator is one that hands them on, such as Loop.
+func (p *Param) omissible(word string) bool {
+	return p.Kind == OptionalParam || p.Kind == VariadicParam && (p.Mixed || word == "output")
+}
+
+func (c *checker) operand(word, where string, o Operand, p *Param) {
 	if o.Omitted {
-		if p.Kind == SingleParam {
-			c.report("%s is omitted but not optional", where)
+		if !p.omissible(word) {
+			c.vital(word, "%s is omitted but not optional", where)
 		}
 		return
 	}
@@ -127,7 +156,7 @@ func (c *checker) attrs(s *Schema, attrs []AttrFact) {
 	seen := make(map[string]bool, len(attrs))
 	for _, a := range attrs {
 		if seen[a.Name] {
-			c.report("attribute %s is given twice", a.Name)
+			c.vital("attribute", "attribute %s is given twice", a.Name)
 			continue
 		}
 		seen[a.Name] = true
@@ -140,12 +169,12 @@ func (c *checker) attrs(s *Schema, attrs []AttrFact) {
 				c.report("attribute %s is not known to %s", a.Name, s.ID())
 			}
 		} else if a.Type != AttrUndefined && a.Type != f.Type {
-			c.report("attribute %s has type %s, want %s", a.Name, a.Type, f.Type)
+			c.vital("attribute", "attribute %s has type %s, want %s", a.Name, a.Type, f.Type)
 		}
 	}
 	for i := range s.Attrs {
 		if s.Attrs[i].Required && !seen[s.Attrs[i].Name] {
-			c.report("attribute %s is missing", s.Attrs[i].Name)
+			c.vital("attribute", "attribute %s is missing", s.Attrs[i].Name)
 		}
 	}
 }

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/graph/op/schema"
+)
+
+// inspect refuses a model that has no meaning: one that reads values which nothing defines, or which are defined twice, or with a
+// node that lacks what its operator cannot do without. Other violations of the standard, which public models have many of,
+// are noted, the first of them or, with -v, all.
+func (s *session) inspect(m *graph.Model) error {
+	const ruleScope = 3 // of graph.Verify: what is read is defined
+	bad := redefined(m)
+	var minor []string
+	each := func(err error, rule int) {
+		if err == nil {
+			return
+		}
+		for _, e := range problems(err) {
+			var v *graph.VerifyError
+			switch {
+			case !errors.As(e, &v):
+			case v.Rule == rule:
+				bad = append(bad, e)
+			case v.Rule > 100 && v.Node != nil:
+				minor = append(minor, fmt.Sprintf("node %s: %s", v.Node.Label(), v.Msg))
+			}
+		}
+	}
+	each(graph.Verify(m), ruleScope)
+	each(op.Verify(m), op.RuleVital)
+	if len(bad) > 0 {
+		return badModel(joinErrors(bad))
+	}
+	if minor = append(strangeOpsets(m), minor...); len(minor) > 0 {
+		s.noteMinor(minor)
+	}
+	s.declared = s.declared[:0]
+	for _, v := range m.Graph.Outputs {
+		s.declared = append(s.declared, declaration{v, v.Type})
+	}
+	return nil
+}
+
+// noteMinor notes violations that leave a model usable, those of a model that is read again once.
+func (s *session) noteMinor(list []string) {
+	key := strings.Join(list, "\n")
+	if s.noted[key] {
+		return
+	}
+	if s.noted == nil {
+		s.noted = map[string]bool{}
+	}
+	s.noted[key] = true
+	const head = "the model violates the ONNX standard, and what can be is done all the same"
+	switch n := len(list); {
+	case s.verbose:
+		s.notef("%s\n%s", head, key)
+	case n == 1:
+		s.notef("%s: %s", head, list[0])
+	default:
+		s.notef("%s: %s (and %d more, which -v lists)", head, list[0], n-1)
+	}
+}
+
+// redefined returns an error for each name that stands for several values of one graph and is read: which of them is meant
+// differs from program to program. Constants are an exception, since all take the last of them, and tools that edit models
+// count on it.
+func redefined(m *graph.Model) []error {
+	var errs []error
+	graphs := func(root *graph.Graph) {
+		for g := range root.Graphs() {
+			errs = append(errs, redefinedIn(g)...)
+		}
+	}
+	graphs(m.Graph)
+	for _, f := range m.Functions {
+		if f.Body != nil {
+			graphs(f.Body)
+		}
+	}
+	return errs
+}
+
+func redefinedIn(g *graph.Graph) []error {
+	type definition struct {
+		v     *graph.Value
+		place string
+	}
+	where := ""
+	if g.Parent != nil || g.Func != nil {
+		where = fmt.Sprintf(" of graph %q", g.Name)
+	}
+	first := map[string]definition{}
+	var errs []error
+	define := func(v *graph.Value, place func() string) {
+		if v == nil || v.Name == "" {
+			return
+		}
+		old, twice := first[v.Name]
+		switch {
+		case !twice:
+			first[v.Name] = definition{v, place()}
+		case old.v == v || isConstant(old.v) && isConstant(v):
+		case v.NumUses() > 0 || old.v.NumUses() > 0:
+			errs = append(errs, fmt.Errorf("value %q is defined twice: as %s and as %s", v.Name, old.place, place()))
+		}
+	}
+	for i, v := range g.Inputs {
+		define(v, func() string { return fmt.Sprintf("input %d%s", i, where) })
+	}
+	for _, v := range g.Inits {
+		define(v, func() string { return "initializer" + where })
+	}
+	for _, n := range g.Nodes {
+		for i, v := range n.Out {
+			define(v, func() string { return fmt.Sprintf("result %d of node %s", i, n.Label()) })
+		}
+	}
+	return errs
+}
+
+// isConstant reports whether v is an initializer that no input overrides, or the result of a Constant node.
+func isConstant(v *graph.Value) bool {
+	return v.IsConst() || v.Def != nil && v.Def.Is("Constant")
+}
+
+// strangeOpsets says which opsets of the standard's domains are imported that there are none of, and how they are read.
+func strangeOpsets(m *graph.Model) []string {
+	var out []string
+	for _, o := range m.Opsets {
+		domain := graph.StdDomain(o.Domain)
+		top := int64(schema.MaxOpset(domain))
+		if top == 0 || domain != "" && !strings.HasPrefix(domain, "ai.onnx") {
+			continue
+		}
+		name := domain
+		if name == "" {
+			name = "ai.onnx"
+		}
+		switch {
+		case o.Version < 1:
+			out = append(out, fmt.Sprintf("it imports opset %d of %s, which does not exist; read as opset 1", o.Version, name))
+		case o.Version > top:
+			out = append(out, fmt.Sprintf("it imports opset %d of %s, the newest known is %d; operators are read as of that", o.Version, name, top))
+		}
+	}
+	if len(m.Graph.Nodes) > 0 && m.Opset("") == 0 && m.IRVersion >= 3 {
+		for n := range m.Graph.AllNodes() {
+			if graph.StdDomain(n.Domain) == "" && m.Function(n.Domain, n.Op, n.Overload) == nil && len(out) == 0 {
+				out = append(out, "it imports no opset of ai.onnx; read as opset 1")
+			}
+		}
+	}
+	return out
+}
+
+// declaration is the type that a file declares for an output.
+type declaration struct {
+	v *graph.Value
+	t graph.Type
+}
+
+// noteDeclared notes, once, the outputs whose declared types are not what they work out as.
+func (s *session) noteDeclared() {
+	var list []string
+	for i, d := range s.declared {
+		if d.v != nil && contradict(d.t, d.v.Type) {
+			list = append(list, fmt.Sprintf("output %q is declared %s and works out as %s", d.v.Name, d.t, d.v.Type))
+			s.declared[i].v = nil
+		}
+	}
+	if len(list) > 0 {
+		s.noteMinor(list)
+	}
+}
+
+// contradict reports whether no value has both types.
+func contradict(a, b graph.Type) bool {
+	if !a.IsTensor() || !b.IsTensor() {
+		return a.Kind != b.Kind && a.Kind != graph.KindUnknown && b.Kind != graph.KindUnknown
+	}
+	if a.Elem != b.Elem && a.Elem != graph.Undefined && b.Elem != graph.Undefined {
+		return true
+	}
+	if a.Shape == nil || b.Shape == nil {
+		return false
+	}
+	if len(a.Shape) != len(b.Shape) {
+		return true
+	}
+	for i := range a.Shape {
+		x, known := a.Shape[i].Int()
+		y, known2 := b.Shape[i].Int()
+		if known && known2 && x != y {
+			return true
+		}
+	}
+	return false
+}
