@@ -160,17 +160,17 @@ func evalMel(c *EvalCtx) error {
 	mel := func(f float64) float64 { return 2595 * math.Log10(1+f/700) }
 	low, rows := mel(lo.Float(0)), length/2+1
 	step := (mel(hi.Float(0)) - low) / float64(bands+2)
-	corner := scratch[int](bands + 2)
+	y, err := c.numeric([]int{rows, bands})
+	if err != nil {
+		return err
+	}
+	corner := make([]int, bands+2)
 	for i := range corner {
 		f := 700 * (math.Pow(10, (low+step*float64(i))/2595) - 1)
 		corner[i] = int(math.Floor(float64(length+1) * f / float64(rate)))
 		if corner[i] < 0 || corner[i] > rows || corner[i] == rows && i <= bands {
 			return c.Errorf("frequency %g Hz is outside the %d frequencies of the spectrum", f, rows)
 		}
-	}
-	y, err := c.numeric([]int{rows, bands})
-	if err != nil {
-		return err
 	}
 	for b := range bands {
 		left, top, right := corner[b], corner[b+1], corner[b+2]
