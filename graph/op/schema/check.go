@@ -64,7 +64,8 @@ func (s *Schema) Accepts(n *Node) []string {
 type Violation struct {
 	Msg string
 	// Vital tells that the operator does not know what to compute: an operand that is not optional is not there, or an
-	// attribute is missing, of another type or ambiguous.
+	// attribute is missing, ambiguous, or of a type that has nothing in common with the right one. Numbers of one kind in place of
+	// another occur in public models.
 	Vital bool
 }
 
@@ -169,7 +170,8 @@ func (c *checker) attrs(s *Schema, attrs []AttrFact) {
 				c.report("attribute %s is not known to %s", a.Name, s.ID())
 			}
 		} else if a.Type != AttrUndefined && a.Type != f.Type {
-			c.vital("attribute", "attribute %s has type %s, want %s", a.Name, a.Type, f.Type)
+			v := Violation{fmt.Sprintf("attribute %s has type %s, want %s", a.Name, a.Type, f.Type), !a.Type.numeric() || !f.Type.numeric()}
+			c.found = append(c.found, v)
 		}
 	}
 	for i := range s.Attrs {
@@ -177,6 +179,15 @@ func (c *checker) attrs(s *Schema, attrs []AttrFact) {
 			c.vital("attribute", "attribute %s is missing", s.Attrs[i].Name)
 		}
 	}
+}
+
+// numeric reports whether attributes of type t are numbers.
+func (t AttrType) numeric() bool {
+	switch t {
+	case AttrFloat, AttrInt, AttrTensor, AttrFloats, AttrInts:
+		return true
+	}
+	return false
 }
 
 // IsDefault reports whether v is the default of the attribute name, so that leaving it out means the same.
