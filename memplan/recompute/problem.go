@@ -314,7 +314,7 @@ func (p *Problem) label(u int32) string {
 	case p.Nodes[u] != nil:
 		return p.Graph.Names[u]
 	case int(u) == len(p.Nodes)-1:
-		return "the end, where all outputs are there,"
+		return "the end of the run, where all outputs are kept"
 	}
 	return "other results of " + p.Graph.Names[u]
 }

@@ -112,7 +112,7 @@ func (p *Problem) refuse(front []remat.Plan, budget int64) error {
 			why := "which it reads"
 			switch {
 			case reader > u.At && g.Once[v]:
-				why = fmt.Sprintf("kept for %s, must not be computed again", p.label(low.Sequence[reader]))
+				why = fmt.Sprintf("kept for %s; must not be computed again", p.label(low.Sequence[reader]))
 			case reader > u.At:
 				why = fmt.Sprintf("kept for %s", p.label(low.Sequence[reader]))
 			}
