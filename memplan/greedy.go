@@ -5,7 +5,6 @@ import "container/heap"
 // ready runs nodes one by one and knows what the next one would do to the memory in use.
 type ready struct {
 	n      *net
-	rev    bool // time runs backwards: a node frees what it makes and brings what it reads
 	waits  []int32
 	uses   []int32 // readers to come (backwards: unread) of each storage
 	passed []bool  // bytes went to another storage

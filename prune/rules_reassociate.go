@@ -139,7 +139,7 @@ func scaledConv(b *op.Builder, m *match, s, t *graph.Value) *graph.Value {
 // convPads holds where z pads the places of an image, not batch or channels, with zeros.
 func convPads(m *match) error {
 	s := m.V("x").Type.Shape
-	if s == nil || len(s) < 3 {
+	if len(s) < 3 {
 		return errUnknown
 	}
 	if v := m.V("value"); v != nil {

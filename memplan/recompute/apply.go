@@ -23,7 +23,6 @@ type writer struct {
 	version map[*graph.Value]*graph.Value // what stands for a unit's result now
 	copies  map[viewOf]*graph.Value       // views of versions
 	placed  map[*graph.Node]bool          // original nodes that stand in the order already
-	batch   map[*graph.Node]bool          // recomputing nodes since the last other one
 	later   []func()                      // changes of original nodes
 	barrier *barrier
 	made    Applied

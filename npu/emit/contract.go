@@ -142,7 +142,7 @@ func (r *contractRun) sums(t box, inner []int) error {
 func (r *contractRun) operands(t box) (a, b *place, err error) {
 	e, k := r.e, r.k
 	if e.age(k.B.Buf) <= e.age(k.A.Buf) {
-		if b, err = r.b.tile(e, k.B, t); err != nil {
+		if _, err = r.b.tile(e, k.B, t); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -35,8 +35,7 @@ func footprint(k *legal.Nest, tile []int) int {
 		return w
 	}
 	peak, live := 0, 0
-	var ends [][]int // values by the statement that reads them last
-	ends = make([][]int, len(k.Body)+1)
+	ends := make([][]int, len(k.Body)+1) // values by the statement that reads them last
 	for i, s := range k.Body {
 		v := len(k.In) + i
 		if s.Op == legal.ConstOp {

@@ -61,7 +61,6 @@ func (s *Core) reduce(d *Intrinsic, a *Reduce) {
 		}
 		mem[int64(w)+dst] = r
 	}
-	first := int(max(n[0], 1))
 	total := int64(1)
 	for _, c := range a.N {
 		total *= int64(max(c, 1))
@@ -75,7 +74,7 @@ func (s *Core) reduce(d *Intrinsic, a *Reduce) {
 	for split < out-1 && n[split] <= 1 {
 		split++
 	}
-	first = int(max(n[split], 1))
+	first := int(max(n[split], 1))
 	s.parallel(first, total*2, func(lo, hi int) {
 		part := n
 		part[split] = int32(hi - lo)

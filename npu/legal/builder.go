@@ -11,10 +11,8 @@ import (
 type nest struct {
 	l     *lowerer
 	k     *Nest
-	elems []graph.DataType // of values, loads first: statements are numbered when the nest is finished
 	body  []Stmt
 	loads []*Access
-	known map[string]int
 }
 
 // reg is a value of a nest under construction: a load (from 0 up) or a statement (from stmtBase up).

@@ -16,7 +16,6 @@ type lowerer struct {
 	info *op.Info
 	node *graph.Node // the one being lowered
 	vals map[*graph.Value]val
-	held map[*graph.Value]bool // results that outputs hand over in place
 }
 
 // lowering makes kernels of a node.
