@@ -104,7 +104,7 @@ func evalTaper(w func(x float64) float64) func(*EvalCtx) error {
 func (c *EvalCtx) length(i int, what string) (int, error) {
 	v := c.Ints(i)
 	if len(v) != 1 || v[0] < 0 || v[0] > math.MaxInt32 {
-		return 0, c.Errorf("%s is %v, expected one number of at least 0", what, v)
+		return 0, c.Errorf("%s is %v, expected one number from 0 to 2^31-1", what, v)
 	}
 	return int(v[0]), nil
 }
