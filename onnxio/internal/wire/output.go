@@ -2,11 +2,9 @@ package wire
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 )
 
 const (
@@ -17,20 +15,22 @@ const (
 	// pageSize is the alignment on which the page cache can pass pages on; any
 	// common one will do, a wrong guess only costs time.
 	pageSize = 4 << 10
-	// chunkSize is how much of a mapped file is brought in at a time.
-	chunkSize = 8 << 20
+	// chunkSize is how much is read and written at a time. Larger writes make the
+	// system look for larger pages, in vain once memory is fragmented.
+	chunkSize = 512 << 10
 )
 
 // An output writes literal bytes and Refs. After the first error it does
 // nothing more.
 type output struct {
-	buf  *bufio.Writer
-	file *os.File             // the writer, if it is a regular file
-	base int64                // where in file the output begins
-	from map[*Source]*os.File // own handles of the sources, nil where there is none
-	open []*os.File           // the same, in order
-	n    int64                // bytes given to the writer or its buffer
-	err  error
+	buf   *bufio.Writer
+	file  *os.File             // the writer, if it is a regular file
+	base  int64                // where in file the output begins
+	from  map[*Source]*os.File // own handles of the sources, nil where there is none
+	open  []*os.File           // the same, in order
+	piece []byte
+	n     int64 // bytes given to the writer or its buffer
+	err   error
 }
 
 func newOutput(w io.Writer) *output {
@@ -60,18 +60,18 @@ func (o *output) ref(r Ref) {
 	if o.err != nil || r.n == 0 {
 		return
 	}
-	if r.n >= copyAt && o.file != nil && !r.src.done && r.src.file != nil {
-		// Where the pages of both files lie alike the system copies within itself,
-		// or only notes that they are shared. Otherwise it would take each page
-		// apart, which is slower than a write from the mapping.
-		if (o.base+o.n-r.src.base-r.off)%pageSize == 0 {
-			if f := o.handle(r.src); f != nil {
+	if r.n >= copyAt && o.file != nil {
+		if f := o.handle(r.src); f != nil {
+			// Where the pages of both files lie alike the system copies within itself,
+			// or only notes that they are shared. Otherwise it would take each page
+			// apart, which is slower than reading and writing.
+			if (o.base+o.n-r.src.base-r.off)%pageSize == 0 {
 				o.copy(f, r)
-				return
+			} else {
+				o.chunks(f, r)
 			}
+			return
 		}
-		o.chunks(r)
-		return
 	}
 	b, err := r.Bytes()
 	if err != nil {
@@ -95,24 +95,25 @@ func (o *output) handle(src *Source) *os.File {
 	return f
 }
 
-// chunks writes bytes of a mapped file, in pieces that end at pages of the
-// output, and gives the memory back after each.
-func (o *output) chunks(r Ref) {
+// chunks reads and writes bytes of a file in pieces that end at pages of the output.
+func (o *output) chunks(f *os.File, r Ref) {
 	o.flush()
+	if o.piece == nil {
+		o.piece = make([]byte, chunkSize)
+	}
 	for done := int64(0); done < r.n && o.err == nil; {
-		n := min(chunkSize-(o.base+o.n)%pageSize, r.n-done)
-		piece := r.src.window(r.off+done, n)
-		o.err = guard(func() error {
-			piece.populate()
-			k, err := o.file.Write(piece.bytes)
-			o.n += int64(k)
-			if errors.Is(err, syscall.EFAULT) {
-				err = fmt.Errorf("%s: %w", r.src.name, ErrChanged)
+		b := o.piece[:min(chunkSize-(o.base+o.n)%pageSize, r.n-done)]
+		if _, err := f.ReadAt(b, r.src.base+r.off+done); err != nil {
+			if err == io.EOF {
+				err = ErrChanged
 			}
-			return err
-		})
-		piece.release()
-		done += n
+			o.err = fmt.Errorf("%s: %w", r.src.name, err)
+			return
+		}
+		var k int
+		k, o.err = o.file.Write(b)
+		o.n += int64(k)
+		done += int64(k)
 	}
 }
 

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package wire
-
-func (window) populate() {}
-func (window) release()  {}
