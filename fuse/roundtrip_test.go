@@ -14,6 +14,7 @@ import (
 	"gradtool/fuse"
 	"gradtool/graph"
 	"gradtool/graph/op"
+	"gradtool/internal/public"
 	"gradtool/onnxio"
 	"gradtool/testmodels"
 )
@@ -213,30 +214,6 @@ func TestRoundTripTestModels(t *testing.T) {
 	}
 }
 
-// folder returns a folder of public models, or skips the test.
-func folder(t *testing.T, parts ...string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("no go.mod above")
-		}
-		dir = up
-	}
-	dir = filepath.Join(append([]string{dir, "..", "shared"}, parts...)...)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the public cases are not here: %v", err)
-	}
-	return dir
-}
-
 func open(t *testing.T, path string) *graph.Model {
 	t.Helper()
 	m, c, err := onnxio.Open(path, onnxio.ReadOptions{})
@@ -248,7 +225,7 @@ func open(t *testing.T, path string) *graph.Model {
 }
 
 func TestRoundTripGradcases(t *testing.T) {
-	root := folder(t, "gradcases")
+	root := public.Path(t, "gradcases")
 	files, err := filepath.Glob(filepath.Join(root, "*", "model.onnx"))
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +242,7 @@ func TestRoundTripGradcases(t *testing.T) {
 }
 
 func TestRoundTripWild(t *testing.T) {
-	root := folder(t, "corpus", "wild")
+	root := public.Path(t, "corpus", "wild")
 	var files []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".onnx" {

@@ -10,35 +10,13 @@ import (
 	"testing"
 
 	"gradtool/graph"
+	"gradtool/internal/public"
 )
-
-// shared returns a folder of the public test data beside the module; without it the test is skipped.
-func shared(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the working directory")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir, err = filepath.EvalSymlinks(filepath.Join(dir, "..", "shared", name))
-	if err != nil {
-		t.Skipf("no test data: %v", err)
-	}
-	return dir
-}
 
 // eachFile calls f for every file below a folder of test data with one of the extensions.
 func eachFile(t testing.TB, name string, f func(path string), ext ...string) {
 	t.Helper()
-	root := shared(t, name)
+	root := public.Path(t, name)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

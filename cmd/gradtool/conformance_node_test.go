@@ -15,6 +15,7 @@ import (
 	"gradtool/graph"
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
+	"gradtool/internal/public"
 	"gradtool/onnxio"
 )
 
@@ -25,7 +26,7 @@ import (
 // the point may be a kink, or lie on the edge of the domain: then the gradient there must be finite (on an edge, the difference
 // not), and both must agree at three points nearby. Anything else fails. The counts by operator are logged (scripts/conformance --node).
 func TestConformanceNode(t *testing.T) {
-	root := shared(t, "corpus", "onnx-backend", "node")
+	root := public.Path(t, "corpus", "onnx-backend", "node")
 	models, _ := filepath.Glob(filepath.Join(root, "*", "model.onnx"))
 	slices.Sort(models)
 	counts := map[string]*caseCount{}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gradtool/graph"
+	"gradtool/internal/public"
 	"gradtool/onnxio"
 )
 
@@ -60,7 +61,7 @@ var issueCases = map[string]issueCase{
 }
 
 func TestPruneIssues(t *testing.T) {
-	dir := shared(t, "corpus", "issue-repros")
+	dir := public.Path(t, "corpus", "issue-repros")
 	f, err := os.Open(filepath.Join(dir, "manifest.csv"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestPruneIssues(t *testing.T) {
 
 // TestTiedInitializers checks that equal weights are one if nobody trains them, and stay two if somebody may.
 func TestTiedInitializers(t *testing.T) {
-	in := filepath.Join(shared(t, "corpus", "issue-repros"), "duplicate_initializers.onnx")
+	in := filepath.Join(public.Path(t, "corpus", "issue-repros"), "duplicate_initializers.onnx")
 	for _, c := range []struct {
 		flags []string
 		inits int

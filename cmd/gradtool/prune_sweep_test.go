@@ -17,6 +17,7 @@ import (
 	"gradtool/graph"
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
+	"gradtool/internal/public"
 	"gradtool/onnxio"
 	"gradtool/prune"
 )
@@ -38,7 +39,7 @@ func TestPruneKeepsBits(t *testing.T) {
 		{"issue-repros", "corpus/issue-repros", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sweep(t, models(t, shared(t, filepath.FromSlash(c.dir)), c.step), nil, [][]string{nil, {"--frozen", "*"}}, exactBits)
+			sweep(t, models(t, public.Path(t, filepath.FromSlash(c.dir)), c.step), nil, [][]string{nil, {"--frozen", "*"}}, exactBits)
 		})
 	}
 }
@@ -47,14 +48,14 @@ func TestPruneKeepsBits(t *testing.T) {
 func TestPruneKeepsNumbers(t *testing.T) {
 	for _, dir := range []string{"corpus/ort-transform", "corpus/wild"} {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			sweep(t, models(t, shared(t, filepath.FromSlash(dir)), sweepStep), nil, [][]string{{"--frozen", "*", "--reassociate"}}, closeNumbers)
+			sweep(t, models(t, public.Path(t, filepath.FromSlash(dir)), sweepStep), nil, [][]string{{"--frozen", "*", "--reassociate"}}, closeNumbers)
 		})
 	}
 }
 
 // TestPruneKeepsGradients prunes the gradients of public cases. The sign of a zero may differ.
 func TestPruneKeepsGradients(t *testing.T) {
-	sweep(t, models(t, shared(t, "gradcases"), 8), []string{"--wrt", "inputs"}, [][]string{nil, {"--frozen", "*"}}, sameNumbers)
+	sweep(t, models(t, public.Path(t, "gradcases"), 8), []string{"--wrt", "inputs"}, [][]string{nil, {"--frozen", "*"}}, sameNumbers)
 }
 
 // models returns every step-th model below a folder, if it is small; all of them with GRADTOOL_SWEEP=all.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gradtool/internal/public"
 )
 
 // TestRefereeBackend checks the cases of the ONNX standard's backend tests: the evaluator's outputs against the expected
@@ -14,7 +16,7 @@ func TestRefereeBackend(t *testing.T) {
 	if testing.Short() {
 		t.Skip("about 1,900 cases")
 	}
-	root := shared(t, "corpus", "onnx-backend")
+	root := public.Path(t, "corpus", "onnx-backend")
 	for _, kind := range []string{"node", "simple", "pytorch-operator", "pytorch-converted"} {
 		t.Run(kind, func(t *testing.T) {
 			models, err := filepath.Glob(filepath.Join(root, kind, "*", "model.onnx"))

@@ -9,12 +9,13 @@ import (
 
 	"gradtool/graph"
 	"gradtool/graph/op"
+	"gradtool/internal/public"
 )
 
 // TestRefereeJacobians holds whole Jacobians of the public cases, times the tangents there, and what jvp writes, against
 // the derivatives by PyTorch, in each engine.
 func TestRefereeJacobians(t *testing.T) {
-	root := shared(t, "gradcases")
+	root := public.Path(t, "gradcases")
 	list, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/internal/ort"
+	"gradtool/internal/public"
 	"gradtool/onnxio"
 	"gradtool/testmodels"
 )
@@ -235,7 +236,7 @@ func TestRefereeFused(t *testing.T) {
 	}
 	t.Logf("%d models, %d clusters: as without fuse", models, clusters)
 	t.Run("wild", func(t *testing.T) {
-		root := shared(t, "corpus", "wild")
+		root := public.Path(t, "corpus", "wild")
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && filepath.Ext(path) == ".onnx" {
 				run(filepath.Base(path), path, nil)

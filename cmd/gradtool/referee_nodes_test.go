@@ -10,6 +10,7 @@ import (
 	"gradtool/autodiff"
 	"gradtool/graph/op"
 	"gradtool/internal/ort"
+	"gradtool/internal/public"
 	"gradtool/onnxio"
 )
 
@@ -20,7 +21,7 @@ func TestRefereeNodes(t *testing.T) {
 	if err := ort.Available(); err != nil {
 		t.Skip(err)
 	}
-	root := shared(t, "corpus", "onnx-backend", "node")
+	root := public.Path(t, "corpus", "onnx-backend", "node")
 	models, _ := filepath.Glob(filepath.Join(root, "*", "model.onnx"))
 	slices.Sort(models)
 	passed, none := 0, 0

@@ -15,22 +15,13 @@ import (
 
 	"gradtool/graph/op"
 	"gradtool/internal/ort"
+	"gradtool/internal/public"
 	"gradtool/internal/size"
 )
 
 // Referee tests hold gradtool against others: PyTorch's gradients of public cases, and an unmodified
 // ONNX Runtime, which has to load what gradtool writes and give the same numbers. They skip, and say why, where
 // the cases (the folder shared beside the project's) or the library (build tag ort) are missing.
-
-// shared returns a folder beside the project's, or skips the test.
-func shared(t *testing.T, parts ...string) string {
-	t.Helper()
-	dir := filepath.Join(append([]string{"..", "..", "..", "shared"}, parts...)...)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the public cases are not here: %v", err)
-	}
-	return dir
-}
 
 // engines returns the engines to compare with.
 func engines(t *testing.T) []string {
@@ -81,7 +72,7 @@ func gradtool(t *testing.T, stdin string, args ...string) (code int, stdout, std
 // TestRefereeGradients checks outputs, gradients, JVPs and products of Hessians with vectors of the public cases by PyTorch, in each
 // engine: as the file is, with every input dimension symbolic, and read from standard input.
 func TestRefereeGradients(t *testing.T) {
-	root := shared(t, "gradcases")
+	root := public.Path(t, "gradcases")
 	list, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)

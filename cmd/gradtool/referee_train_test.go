@@ -12,6 +12,7 @@ import (
 
 	"gradtool/graph"
 	"gradtool/graph/op"
+	"gradtool/internal/public"
 )
 
 // TestRefereeTorchTrain appends gradients to public models that end in their loss, and compares each with PyTorch's, in the
@@ -20,7 +21,7 @@ import (
 // The list of what has a gradient must be PyTorch's too: parameters that the manifest calls frozen have none, running
 // statistics neither. Models that draw random numbers have no reference; finite differences of the same draw take its place.
 func TestRefereeTorchTrain(t *testing.T) {
-	root := shared(t, "corpus", "torch-train")
+	root := public.Path(t, "corpus", "torch-train")
 	rows, err := readTable(filepath.Join(root, "manifest.csv"))
 	if err != nil {
 		t.Fatal(err)

@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gradtool/internal/public"
 )
 
 // TestRefereeVerbs runs every verb that takes a model over the public models, smaller than 1 MB, and demands that none
 // ends in an internal error: whatever a file holds, the answer is a result or an error that says what is wrong. Of the
 // folders, each GRADTOOL_EVERY-th model is taken (default: 8).
 func TestRefereeVerbs(t *testing.T) {
-	root := shared(t, "corpus")
+	root := public.Path(t, "corpus")
 	every := 8
 	if s := os.Getenv("GRADTOOL_EVERY"); s != "" {
 		var err error

@@ -2,30 +2,17 @@ package offset
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
+
+	"gradtool/internal/public"
 )
 
-// public opens a table of the public instances, which are not part of this repository.
-func public(t *testing.T, path ...string) []Buffer {
+// published opens a table of the public instances, which are not part of this repository.
+func published(t *testing.T, path ...string) []Buffer {
 	t.Helper()
-	dir, err := os.Getwd()
+	f, err := os.Open(public.Path(t, append([]string{"bench", "memplan"}, path...)...))
 	if err != nil {
 		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("no go.mod above the test")
-		}
-		dir = up
-	}
-	f, err := os.Open(filepath.Join(append([]string{dir, "..", "shared", "bench", "memplan"}, path...)...))
-	if err != nil {
-		t.Skip("the public instances are not here: ", err)
 	}
 	defer f.Close()
 	table, err := ReadCSV(f)
@@ -52,7 +39,7 @@ func TestPublicInstances(t *testing.T) {
 		{[]string{"idealloc", "G_1.csv"}, 0},
 		{[]string{"idealloc", "pangu_2.6B.csv"}, 0},
 	} {
-		buffers := public(t, c.path...)
+		buffers := published(t, c.path...)
 		r, err := Solve(buffers, c.capacity, DefaultBudget)
 		if err != nil {
 			t.Errorf("%v: %v", c.path, err)

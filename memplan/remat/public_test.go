@@ -3,30 +3,17 @@ package remat
 import (
 	"math"
 	"os"
-	"path/filepath"
 	"testing"
+
+	"gradtool/internal/public"
 )
 
-// public opens a graph of Checkmate's, as Moccasin has it; those are not part of this repository.
-func public(t *testing.T, name string) *Graph {
+// checkmate opens a graph of Checkmate's, as Moccasin has it; those are not part of this repository.
+func checkmate(t *testing.T, name string) *Graph {
 	t.Helper()
-	dir, err := os.Getwd()
+	f, err := os.Open(public.Path(t, "bench", "memplan", "moccasin", name))
 	if err != nil {
 		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("no go.mod above the test")
-		}
-		dir = up
-	}
-	f, err := os.Open(filepath.Join(dir, "..", "shared", "bench", "memplan", "moccasin", name))
-	if err != nil {
-		t.Skip("the public graphs are not here: ", err)
 	}
 	defer f.Close()
 	g, err := ReadJSON(f)
@@ -48,7 +35,7 @@ func TestPublicGraphs(t *testing.T) {
 		{"vgg_unet (MLSys)_32_(416, 608, 3)_train_nx.json", map[int64]float64{90: 1.129, 80: 1.984, 70: 2.967, 60: 4.451}},
 		{"segnet (MLSys)_32_(416, 608, 3)_train_nx.json", map[int64]float64{80: 0.210, 70: 0.311, 60: 0.423}},
 	} {
-		g := public(t, c.name)
+		g := checkmate(t, c.name)
 		own, err := Simulate(g, g.Order)
 		if err != nil {
 			t.Fatal(err)

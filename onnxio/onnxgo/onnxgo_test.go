@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"gradtool/graph"
+	"gradtool/internal/public"
 	"gradtool/onnxio"
 	"gradtool/onnxio/onnxpb"
 	"gradtool/testmodels"
@@ -223,7 +224,7 @@ func TestRefused(t *testing.T) {
 
 // TestCorpus compares the importers on every public model that onnx-go accepts.
 func TestCorpus(t *testing.T) {
-	root := corpus(t)
+	root := public.Path(t, "corpus")
 	var models, accepted, structure, agree, agreeStructure, panics int
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".onnx" || strings.HasPrefix(d.Name(), "LICENSE") {
@@ -273,25 +274,4 @@ func TestCorpus(t *testing.T) {
 	if agree == 0 {
 		t.Error("no model was decoded")
 	}
-}
-
-func corpus(t *testing.T) string {
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the working directory")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir, err = filepath.EvalSymlinks(filepath.Join(dir, "..", "shared", "corpus"))
-	if err != nil {
-		t.Skipf("no test data: %v", err)
-	}
-	return dir
 }

@@ -10,38 +10,14 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"gradtool/internal/public"
 	"gradtool/onnxio/onnxpb"
 )
-
-// shared is the folder of public test data beside the module, "" if absent.
-func shared(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Fatal("no go.mod above the working directory")
-		}
-		dir = parent
-	}
-	dir = filepath.Join(dir, "..", "shared")
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Skipf("no test data: %v", err)
-	}
-	return real
-}
 
 // TestCorpusIdentity reads every public model and tensor there is and writes it
 // back: the bytes must be the same.
 func TestCorpusIdentity(t *testing.T) {
-	root := filepath.Join(shared(t), "corpus")
+	root := public.Path(t, "corpus")
 	var models, values, marked, refused int
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), "LICENSE") {

@@ -22,15 +22,15 @@ import (
 	"gradtool/npu/sim"
 )
 
-// TestNPUModels lowers the training graphs of exported networks (GRADTOOL_MODELS names their folder, GRADTOOL_MODEL_LIST
+// TestRefereeNPU lowers the training graphs of exported networks (GRADTOOL_MODELS names their folder, GRADTOOL_NPU_LIST
 // which of them) with the sizes of their reference inputs, runs the programs in the simulator, and compares loss and
 // gradients with PyTorch's.
-func TestNPUModels(t *testing.T) {
+func TestRefereeNPU(t *testing.T) {
 	root := os.Getenv("GRADTOOL_MODELS")
 	if root == "" {
 		t.Skip("GRADTOOL_MODELS names no folder of exported networks; scripts/referee makes one")
 	}
-	for _, name := range strings.Fields(os.Getenv("GRADTOOL_MODEL_LIST")) {
+	for _, name := range strings.Fields(os.Getenv("GRADTOOL_NPU_LIST")) {
 		t.Run(name, func(t *testing.T) { npuModel(t, filepath.Join(root, name)) })
 	}
 }
