@@ -19,11 +19,8 @@ type Spec struct {
 	Ignore    *int64 // class index whose rows count nothing
 }
 
-// Kinds lists the losses with their options, for help and errors.
+// kinds are the losses, for errors.
 var kinds = []string{"softmax-cross-entropy", "mse"}
-
-// Kinds returns the names of the losses.
-func Kinds() []string { return append([]string{}, kinds...) }
 
 // Parse reads a loss specification: softmax-cross-entropy[,axis=K][,reduction=mean|sum][,ignore=I] or
 // mse[,reduction=mean|sum]. The class axis is 1 by default, or the last one for predictions of rank below 3.

@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -237,12 +236,4 @@ func noteBytes(typ uint32, desc []byte) []byte {
 	b = append(b, noteOwner...)
 	b = append(b, desc...)
 	return append(b, make([]byte, -len(b)&3)...)
-}
-
-// Digest returns the SHA-256 that a file carries, in hexadecimal.
-func Digest(file []byte) string {
-	if len(file) < digestAt+sha256.Size {
-		return ""
-	}
-	return hex.EncodeToString(file[digestAt : digestAt+sha256.Size])
 }

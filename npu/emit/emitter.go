@@ -65,9 +65,6 @@ func (e *Emitter) Together(k legal.Kernel, others []legal.Kernel, node func(k le
 	return nil
 }
 
-// ScratchPeak returns the most bytes of the scratchpad that were taken at one time.
-func (e *Emitter) ScratchPeak() int { return e.scratch.peak }
-
 func (e *Emitter) add(op isa.Op, args isa.Args) {
 	e.List = append(e.List, isa.Instr{Op: op, Node: e.Node, Args: args})
 }

@@ -12,7 +12,6 @@ type pool struct {
 	free []span // sorted, with gaps between them
 	next int
 	used int
-	peak int
 }
 
 type span struct{ lo, hi int }
@@ -43,7 +42,6 @@ func (p *pool) take(n int) (int, bool) {
 		}
 		p.next = lo + n
 		p.used += n
-		p.peak = max(p.peak, p.used)
 		switch {
 		case lo == s.lo && lo+n == s.hi:
 			p.free = slices.Delete(p.free, i, i+1)

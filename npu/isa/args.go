@@ -175,9 +175,6 @@ func At(a Local, strides ...int32) Operand {
 // Float returns a float32 immediate.
 func Float(x float32) Operand { return Operand{IsImm: true, Value: FloatBits(x)} }
 
-// Int returns an int32 immediate.
-func Int(x int32) Operand { return Operand{IsImm: true, Value: IntBits(x)} }
-
 // Counts returns the counts of a vector instruction: inner dimensions last.
 func Counts(n ...int32) [Dims]int32 {
 	var c [Dims]int32

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"gradtool/graph/interp"
 	"gradtool/graph/op"
 	"gradtool/npu/legal"
 )
@@ -15,21 +14,13 @@ func TestFuse(t *testing.T) {
 	for _, d := range op.All() {
 		for i, s := range d.Samples {
 			t.Run(fmt.Sprintf("%s/%s", op.Key{Domain: d.Domain, Name: d.Name}, s.Title(i)), func(t *testing.T) {
-				m, feed, err := op.SampleModel(d, s, 1, "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				machine, err := interp.New(m, interp.Options{})
-				if err != nil {
-					t.Skip(err)
-				}
-				want, err := machine.Run(feed)
-				if err != nil {
-					t.Skip(err)
-				}
+				m, feed, want := evaluated(t, d, s)
 				p, err := legal.Lower(m)
-				if err != nil || len(p.Fallbacks) > 0 {
-					t.Skip("not lowered")
+				if err != nil {
+					t.Skip(err)
+				}
+				if len(p.Fallbacks) > 0 {
+					t.Skipf("not lowered: %s: %s", p.Fallbacks[0].Op, p.Fallbacks[0].Reason)
 				}
 				f := &legal.Fuser{Fits: func(*legal.Nest) bool { return true }, FitsPost: func(*legal.Contract) bool { return true }}
 				f.Run(p)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"gradtool/graph"
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
 	"gradtool/npu/legal"
@@ -19,18 +20,7 @@ func TestSamples(t *testing.T) {
 		for i, s := range d.Samples {
 			name := fmt.Sprintf("%s/%s", op.Key{Domain: d.Domain, Name: d.Name}, s.Title(i))
 			t.Run(name, func(t *testing.T) {
-				m, feed, err := op.SampleModel(d, s, 1, "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				machine, err := interp.New(m, interp.Options{})
-				if err != nil {
-					t.Skip(err)
-				}
-				want, err := machine.Run(feed)
-				if err != nil {
-					t.Skip(err)
-				}
+				m, feed, want := evaluated(t, d, s)
 				p, err := legal.Lower(m)
 				if err != nil {
 					fallbacks[name] = err.Error()
@@ -52,6 +42,23 @@ func TestSamples(t *testing.T) {
 	for _, name := range sorted(fallbacks) {
 		t.Logf("fallback %s: %s", name, fallbacks[name])
 	}
+}
+
+// evaluated returns a sample's model, its inputs, and the evaluator's results. A sample that this does not compute is skipped.
+func evaluated(t *testing.T, d *op.Def, s op.Sample) (m *graph.Model, feed, want []*op.Array) {
+	t.Helper()
+	m, feed, err := op.SampleModel(d, s, 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := interp.New(m, interp.Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	if want, err = machine.Run(feed); err != nil {
+		t.Skip(err)
+	}
+	return m, feed, want
 }
 
 func sorted(m map[string]string) []string {

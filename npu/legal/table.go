@@ -20,6 +20,3 @@ var table = sync.OnceValue(func() map[op.Key]lowering {
 	maps.DeleteFunc(t, func(_ op.Key, f lowering) bool { return f == nil })
 	return t
 })
-
-// Direct reports whether the operator is lowered without being rewritten first.
-func Direct(k op.Key) bool { return table()[k] != nil }
