@@ -81,8 +81,16 @@ func opRows() []opRow {
 	return out
 }
 
-// replacement names the operators that upgrading puts in the place of deprecated ones.
-var replacement = map[op.Key]string{{Name: "Scatter"}: "ScatterElements", {Name: "Upsample"}: "Resize"}
+// replacement returns the operator that upgrading puts in the place of a deprecated one, "" for others.
+func replacement(k op.Key) string {
+	switch k {
+	case op.Key{Name: "Scatter"}:
+		return "ScatterElements"
+	case op.Key{Name: "Upsample"}:
+		return "Resize"
+	}
+	return ""
+}
 
 func rowOf(k op.Key) opRow {
 	r := opRow{Domain: k.Domain, Name: k.Name, Versions: []int{}}
@@ -95,7 +103,7 @@ func rowOf(k op.Key) opRow {
 	rule := autodiff.Lookup(k)
 	if rule == nil {
 		r.Derivative, r.Reason = autodiff.Unsupported.String(), "there is no rule for it yet"
-		if to := replacement[k]; to != "" {
+		if to := replacement(k); to != "" {
 			r.Derivative, r.Reason = "upgraded", "deprecated: becomes "+to+" first"
 		}
 		return r

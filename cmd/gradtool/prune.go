@@ -24,7 +24,7 @@ func pruneVerb() verb {
 Removes nodes, initializers and functions that nothing reads, folds constants, merges equal nodes, applies
 algebraic identities, writes shapes that are known as constants, and inlines Ifs and Loops that are decided.
 Results keep every bit, but in gradients for zeros: a constant zero there is a missing cotangent, which adds
-nothing and makes a product vanish. Inputs and outputs keep their names, order and types; --keep drops
+nothing and makes a product vanish. Where a Gemm or Conv takes in a bias a runtime may add in another order. Inputs and outputs keep their names, order and types; --keep drops
 outputs. Nodes are counted without constants.
 
 Float initializers are taken for weights that training changes, so they are no constants unless --frozen
