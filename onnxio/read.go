@@ -123,7 +123,7 @@ func (r *reader) nodes(g *graph.Graph, list []*onnxpb.NodeProto, outer *scope, a
 		n.Name = pb.GetName()
 		n.Overload = pb.GetOverload()
 		n.Doc = pb.GetDocString()
-		n.Meta = metaOf(pb.MetadataProps)
+		n.Meta = metaOf(unpadded(pb.MetadataProps))
 		n.Src = &origin[*onnxpb.NodeProto]{r.file, pb}
 		g.Nodes[i] = n
 	}

@@ -122,6 +122,12 @@ func (o WriteOptions) convert(m *graph.Model, side *sidecar) (*onnxpb.ModelProto
 		w.store = wire.NewStore()
 	}
 	pb := w.model(m)
+	if len(w.errs) == 0 && !o.External {
+		var err error
+		if pb, err = w.align(pb); err != nil {
+			w.fail(err)
+		}
+	}
 	return pb, w, joinErrors(w.errs)
 }
 

@@ -104,7 +104,7 @@ func (w *writer) node(n *graph.Node, sc *scope, at int) *onnxpb.NodeProto {
 	if src.GetDocString() != n.Doc {
 		p.edit().DocString = optional(n.Doc)
 	}
-	if list := metaProto(src.GetMetadataProps(), n.Meta); !same(list, src.GetMetadataProps()) {
+	if list := metaProto(src.GetMetadataProps(), n.Meta); !same(list, unpadded(src.GetMetadataProps())) {
 		p.edit().MetadataProps = list
 	}
 	for i, v := range n.In {

@@ -12,9 +12,11 @@ const (
 	// copyAt is the length from which the system is asked to copy from file to
 	// file: below it, system calls cost more than the copy.
 	copyAt = 64 << 10
-	// pageSize is the alignment on which the page cache can pass pages on; any
-	// common one will do, a wrong guess only costs time.
-	pageSize = 4 << 10
+	// BlockSize is the alignment on which the system can pass on what it holds of one file to
+	// another in the units it holds it in: Linux moves 16 pages at a time, and where these begin
+	// elsewhere in both files takes each apart. Any multiple of a file system's blocks will do; a wrong
+	// guess only costs time.
+	BlockSize = 64 << 10
 	// chunkSize is how much is read and written at a time. Larger writes make the
 	// system look for larger pages, in vain once memory is fragmented.
 	chunkSize = 512 << 10
@@ -62,14 +64,16 @@ func (o *output) ref(r Ref) {
 	}
 	if r.n >= copyAt && o.file != nil {
 		if f := o.handle(r.src); f != nil {
-			// Where the pages of both files lie alike the system copies within itself,
-			// or only notes that they are shared. Otherwise it would take each page
-			// apart, which is slower than reading and writing.
-			if (o.base+o.n-r.src.base-r.off)%pageSize == 0 {
-				o.copy(f, r)
-			} else {
+			at := o.base + o.n
+			if (at-r.src.base-r.off)%BlockSize != 0 {
 				o.chunks(f, r)
+				return
 			}
+			// Where the blocks of both files lie alike the system copies within itself, or
+			// only notes that they are shared, if it begins at one.
+			head := min(-at&(BlockSize-1), r.n)
+			o.chunks(f, Ref{r.src, r.off, head})
+			o.copy(f, Ref{r.src, r.off + head, r.n - head})
 			return
 		}
 	}
@@ -95,14 +99,14 @@ func (o *output) handle(src *Source) *os.File {
 	return f
 }
 
-// chunks reads and writes bytes of a file in pieces that end at pages of the output.
+// chunks reads and writes bytes of a file in pieces that end at blocks of the output.
 func (o *output) chunks(f *os.File, r Ref) {
 	o.flush()
 	if o.piece == nil {
 		o.piece = make([]byte, chunkSize)
 	}
 	for done := int64(0); done < r.n && o.err == nil; {
-		b := o.piece[:min(chunkSize-(o.base+o.n)%pageSize, r.n-done)]
+		b := o.piece[:min(chunkSize-(o.base+o.n)%BlockSize, r.n-done)]
 		if _, err := f.ReadAt(b, r.src.base+r.off+done); err != nil {
 			if err == io.EOF {
 				err = ErrChanged

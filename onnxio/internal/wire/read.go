@@ -121,17 +121,7 @@ func encode(m proto.Message) ([]byte, error) {
 // m has data in. If w is a regular file, large payloads are copied between the
 // files by the system; otherwise w is given slices of the mapping.
 func (s *Store) Write(w io.Writer, m proto.Message) (int64, error) {
-	ms, err := schemaOf(m)
-	if err != nil {
-		return 0, err
-	}
-	skel, err := encode(m)
-	if err != nil {
-		return 0, err
-	}
-	s.mu.RLock()
-	segs, size, err := s.plan(ms, skel, false)
-	s.mu.RUnlock()
+	segs, size, err := s.pieces(m)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", nameOf(m), err)
 	}
@@ -164,16 +154,44 @@ func (s *Store) Write(w io.Writer, m proto.Message) (int64, error) {
 
 // Size is the number of bytes that Write would write.
 func (s *Store) Size(m proto.Message) (int64, error) {
+	_, size, err := s.pieces(m)
+	return size, err
+}
+
+// Displacement says how many bytes more in front of the payloads would make those that lie
+// alike, counted in bytes most of what m takes from files, begin as far into a block as they do in their
+// files: 0 to BlockSize-1. moved is how many bytes these are, 0 if all of m's payloads are short.
+func (s *Store) Displacement(m proto.Message) (by, moved int64, err error) {
+	segs, _, err := s.pieces(m)
+	if err != nil {
+		return 0, 0, err
+	}
+	var pos int64
+	bytes := map[int64]int64{}
+	for _, sg := range segs {
+		if sg.ref.n >= copyAt {
+			bytes[(sg.ref.off-pos)&(BlockSize-1)] += sg.ref.n
+		}
+		pos += sg.ref.n + int64(len(sg.lit))
+	}
+	for d, n := range bytes {
+		if n > moved || n == moved && d < by {
+			by, moved = d, n
+		}
+	}
+	return by, moved, nil
+}
+
+func (s *Store) pieces(m proto.Message) ([]segment, int64, error) {
 	ms, err := schemaOf(m)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	skel, err := encode(m)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	_, size, err := s.plan(ms, skel, false)
-	return size, err
+	return s.plan(ms, skel, false)
 }
