@@ -53,18 +53,8 @@ func (p *Program) cut(k *Nest) (first, rest *Nest) {
 		number[v] = v
 	}
 	for _, v := range roots {
-		to := &Access{Buf: &Buffer{ID: len(p.Buffers), Name: "partial", Elem: elems[v], Role: Temp, Len: k.Extent(varies[v])}}
+		to := p.whole(elems[v], k.Dims, varies[v])
 		p.Buffers = append(p.Buffers, to.Buf)
-		at := to.Buf.Len
-		for d, n := range k.Dims {
-			if varies[v]>>d&1 == 0 {
-				continue
-			}
-			at /= n
-			coef := make([]int, len(k.Dims))
-			coef[d] = 1
-			to.Axes = append(to.Axes, Axis{Size: n, Stride: at, Coef: coef})
-		}
 		first.Out = append(first.Out, Store{to, v})
 		number[v] = len(rest.In)
 		rest.In = append(rest.In, to.Clone())

@@ -46,7 +46,8 @@ func (k *Nest) dropStores(live map[*Buffer]bool) {
 	k.Tidy()
 }
 
-// Tidy removes loads and statements that no store needs, and merges loads and statements that are the same.
+// Tidy removes loads and statements that no store needs or that leave a value as it is, and merges loads and statements that are the
+// same.
 func (k *Nest) Tidy() {
 	n := len(k.In)
 	same := make([]int, n+len(k.Body)) // the value that stands for each
@@ -64,6 +65,10 @@ func (k *Nest) Tidy() {
 		s := &k.Body[v-n]
 		for j, a := range s.Args {
 			s.Args[j] = same[a]
+		}
+		if w := s.identity(k.constant); w >= 0 {
+			same[v] = w
+			continue
 		}
 		for w := n; w < v; w++ {
 			if same[w] == w && k.Body[w-n].same(s) {
@@ -113,4 +118,12 @@ func (k *Nest) Tidy() {
 
 func (s *Stmt) same(t *Stmt) bool {
 	return s.Op == t.Op && s.Elem == t.Elem && slices.Equal(s.Args, t.Args) && s.Imm == t.Imm && s.Dim == t.Dim && s.Over == t.Over
+}
+
+// constant returns the value v of the nest if it is known.
+func (k *Nest) constant(v int) (float64, bool) {
+	if v < len(k.In) || k.Body[v-len(k.In)].Op != ConstOp {
+		return 0, false
+	}
+	return k.Body[v-len(k.In)].Imm, true
 }

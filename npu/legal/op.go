@@ -117,3 +117,6 @@ func (o Op) Fold() Op {
 
 // Compares reports whether o gives a truth value from two operands of any type.
 func (o Op) Compares() bool { return o >= Eq && o <= Le }
+
+// Special reports whether o is a function that takes much longer than a product.
+func (o Op) Special() bool { return o >= Sqrt && o <= Erf || o == Pow }

@@ -62,6 +62,9 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 		if p.MergeProducts() > 0 {
 			f.Run(p)
 		}
+		if p.Recompute(f.Fits, f.FitsPost) > 0 {
+			f.Run(p)
+		}
 		if err := p.Verify(); err != nil {
 			return nil, fmt.Errorf("internal error in fusing kernels: %w", err)
 		}
