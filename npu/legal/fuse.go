@@ -50,6 +50,7 @@ func (f *Fuser) Run(p *Program) {
 			at = f.fuseInto(at, c)
 		}
 	}
+	f.siblings()
 	p.Kernels = slices.DeleteFunc(p.Kernels, func(k Kernel) bool { return k == nil })
 	p.dropDead()
 	p.separateAxes()
@@ -180,7 +181,8 @@ func writeOf(p *Nest, b *Buffer) int {
 	return slices.IndexFunc(p.Out, func(o Store) bool { return o.To.Buf == b })
 }
 
-// join returns the nest that does what p and then c do, nil if they do not go together.
+// join returns the nest that does what p and then c do, where b is what p makes and c reads, or what both read, nil if they do not
+// go together.
 func (f *Fuser) join(p, c *Nest, b *Buffer) *Nest {
 	if len(p.Body)+len(c.Body) > maxBody || len(p.In)+len(c.In)+len(p.Out)+len(c.Out) > maxAccess {
 		return nil
@@ -188,18 +190,23 @@ func (f *Fuser) join(p, c *Nest, b *Buffer) *Nest {
 	p, c = p.Clone(), c.Clone()
 	c.squeeze()
 	p.squeeze()
+	// What p does with b if it does not make it: it reads it, as c does.
+	sibling := writeOf(p, b) < 0
 	if r, _ := readOf(c, b); r == nil {
+		return nil
+	}
+	if r, _ := readOf(p, b); sibling && r == nil {
 		return nil
 	}
 	pairs, ok := match(p, c, func(k splitter) (*Access, []int) {
 		n := k.(*Nest)
-		if n == p {
-			return p.Out[writeOf(p, b)].To, p.Dims
+		switch a, _ := readOf(n, b); {
+		case n == c || sibling:
+			return a, n.Dims
 		}
-		a, _ := readOf(c, b)
-		return a, c.Dims
+		return p.Out[writeOf(p, b)].To, p.Dims
 	})
-	if !ok {
+	if !ok || sibling && (len(pairs) != len(p.Dims) || len(pairs) != len(c.Dims)) {
 		return nil
 	}
 	to := make([]int, len(p.Dims)) // dimension of c for each of p
