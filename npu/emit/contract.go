@@ -21,10 +21,31 @@ type contractRun struct {
 type cached struct {
 	p   *place
 	key []int
+	// pieces, if set, are those of an operand that stays on chip; those that are not there yet have no place.
+	pieces map[int]*kept
 }
 
-// tile returns the tile of an access, that on chip if it is the same.
-func (c *cached) tile(e *Emitter, a *legal.Access, t box) (*place, error) {
+// tile returns the tile of an operand, that on chip if it is the same.
+func (r *contractRun) tile(c *cached, a *legal.Access, t box) (*place, error) {
+	e := r.e
+	if c.pieces != nil {
+		whole := r.plan.piece(r.k, a, t)
+		x := c.pieces[r.plan.id(r.k, a, t)]
+		if x.p == nil {
+			p, err := e.load(a, whole, true)
+			if err != nil {
+				return nil, err
+			}
+			x.p = p
+		}
+		p := x.p
+		for i := range t.lo {
+			if d := t.lo[i] - whole.lo[i]; d > 0 && p.imm == nil {
+				p = p.step(i, d)
+			}
+		}
+		return p, nil
+	}
 	k := key(a, t)
 	if c.p != nil && slices.Equal(k, c.key) {
 		return c.p, nil
@@ -37,6 +58,22 @@ func (c *cached) tile(e *Emitter, a *legal.Access, t box) (*place, error) {
 	}
 	c.p, c.key = p, k
 	return p, nil
+}
+
+// read notes that the tile of both operands has been read: a piece is dropped after the last time.
+func (r *contractRun) read(t box) {
+	for _, o := range []struct {
+		c *cached
+		a *legal.Access
+	}{{&r.a, r.k.A}, {&r.b, r.k.B}} {
+		if o.c.pieces == nil {
+			continue
+		}
+		x := o.c.pieces[r.plan.id(r.k, o.a, t)]
+		if x.left--; x.left == 0 {
+			x.p.drop()
+		}
+	}
 }
 
 // Contract emits a contraction as planned: sums of a tile of the result stay in the accumulator until they are complete.
@@ -55,16 +92,12 @@ func (e *Emitter) Contract(k *legal.Contract, p *Plan) error {
 				return err
 			}
 		}
-		t := box{make([]int, len(k.Dims)), slices.Clone(p.Tile)}
-		var outer, inner []int
-		for _, i := range p.Order {
-			if k.Kind[i] == legal.K {
-				inner = append(inner, i)
-			} else {
-				outer = append(outer, i)
-			}
+		if p.Keep {
+			r.a.pieces, r.b.pieces = p.pieces(k, k.A), p.pieces(k, k.B)
 		}
-		err := each(k.Dims, p.Tile, outer, t, func(bool) error { return r.sums(t, inner) })
+		t := box{make([]int, len(k.Dims)), p.first()}
+		outer, inner := p.loops(k)
+		err := each(k.Dims, p.Tile, p.First, outer, t, func(bool) error { return r.sums(t, inner) })
 		r.a.p.drop()
 		r.b.p.drop()
 		if r.post != nil {
@@ -101,16 +134,18 @@ func (r *contractRun) sums(t box, inner []int) error {
 	}
 	c.mem, c.addr = mem, e.local(mem)
 	started := false
-	err = each(k.Dims, r.plan.Tile, inner, t, func(bool) error {
+	err = each(k.Dims, r.plan.Tile, nil, inner, t, func(bool) error {
 		a, b, err := r.operands(t)
 		if err != nil {
 			return err
 		}
 		if a.imm != nil || b.imm != nil { // all of it is padding
+			r.read(t)
 			return nil
 		}
 		r.batches(t, 0, a, b, c, started)
 		started = true
+		r.read(t)
 		return nil
 	})
 	if err != nil {
@@ -142,14 +177,14 @@ func (r *contractRun) sums(t box, inner []int) error {
 func (r *contractRun) operands(t box) (a, b *place, err error) {
 	e, k := r.e, r.k
 	if e.age(k.B.Buf) <= e.age(k.A.Buf) {
-		if _, err = r.b.tile(e, k.B, t); err != nil {
+		if _, err = r.tile(&r.b, k.B, t); err != nil {
 			return nil, nil, err
 		}
 	}
-	if a, err = r.a.tile(e, k.A, t); err != nil {
+	if a, err = r.tile(&r.a, k.A, t); err != nil {
 		return nil, nil, err
 	}
-	b, err = r.b.tile(e, k.B, t)
+	b, err = r.tile(&r.b, k.B, t)
 	return a, b, err
 }
 

@@ -22,6 +22,8 @@ type Emitter struct {
 
 	Plans []*Plan // of the kernels emitted, in order
 
+	resident map[string]*Plan // by shape of contraction: the plan that keeps its operands, nil if there is none
+
 	written map[*legal.Buffer]int // number of the kernel that wrote a buffer last
 	kernels int                   // emitted so far
 	role    string
@@ -31,7 +33,7 @@ type Emitter struct {
 
 // New returns an emitter for a machine; addr says where buffers lie in DRAM.
 func New(m *machine.Machine, addr map[*legal.Buffer]int64) *Emitter {
-	return &Emitter{Machine: m, Addr: addr, written: map[*legal.Buffer]int{}, scratch: newPool(0, m.Scratchpad.Bytes), accum: newPool(0, m.Accumulator.Bytes)}
+	return &Emitter{Machine: m, Addr: addr, resident: map[string]*Plan{}, written: map[*legal.Buffer]int{}, scratch: newPool(0, m.Scratchpad.Bytes), accum: newPool(0, m.Accumulator.Bytes)}
 }
 
 // Together emits a kernel and others that do not depend on it, nor it on them, in turns, so that one uses the units that the

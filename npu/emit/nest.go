@@ -97,8 +97,8 @@ func (e *Emitter) Nest(k *legal.Nest, tile []int) error {
 				outer = append(outer, i)
 			}
 		}
-		err := each(k.Dims, tile, outer, t, func(bool) error {
-			err := each(k.Dims, tile, inner, t, func(first bool) error { return r.early(t, first) })
+		err := each(k.Dims, tile, nil, outer, t, func(bool) error {
+			err := each(k.Dims, tile, nil, inner, t, func(first bool) error { return r.early(t, first) })
 			if err != nil {
 				return err
 			}
@@ -112,8 +112,9 @@ func (e *Emitter) Nest(k *legal.Nest, tile []int) error {
 	})
 }
 
-// each sets t to the tiles of the given dimensions, the last one innermost, and calls f, telling it of the first.
-func each(dims, tile, over []int, t box, f func(first bool) error) error {
+// each sets t to the tiles of the given dimensions, the last one innermost, and calls f, telling it of the first. The first tile
+// along a dimension has the size that lead gives, if that is not nil.
+func each(dims, tile, lead, over []int, t box, f func(first bool) error) error {
 	first := true
 	var walk func(i int) error
 	walk = func(i int) error {
@@ -123,8 +124,12 @@ func each(dims, tile, over []int, t box, f func(first bool) error) error {
 			return err
 		}
 		d := over[i]
-		for at := 0; at < dims[d]; at += tile[d] {
-			t.lo[d], t.hi[d] = at, min(at+tile[d], dims[d])
+		for at := 0; at < dims[d]; at = t.hi[d] {
+			n := tile[d]
+			if at == 0 && lead != nil {
+				n = lead[d]
+			}
+			t.lo[d], t.hi[d] = at, min(at+n, dims[d])
 			if err := walk(i + 1); err != nil {
 				return err
 			}

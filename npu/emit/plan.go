@@ -15,6 +15,8 @@ import (
 type Plan struct {
 	Tile  []int // by dimension of the kernel
 	Order []int // dimensions that are cut, outermost loop first
+	First []int // size of the first tile, nil if that is as large as the others
+	Keep  bool  // pieces of operands of a contraction stay on chip until they have been read for the last time
 	// Cycles is the estimate by which the plan was chosen: of transfers and of computing.
 	DMA, Compute float64
 }
@@ -131,7 +133,7 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 		return p.Cost()
 	}
 	slices.SortStableFunc(plans, func(p, q *Plan) int { return cmp.Compare(rank(p), rank(q)) })
-	return plans
+	return e.ends(k, plans)
 }
 
 // slack is how much longer than the fastest a plan may take that moves less.
@@ -253,6 +255,43 @@ func (e *Emitter) dmaCycles(a *legal.Access, t box) float64 {
 		bytes += float64(d.Burst) / 2 // runs that begin inside a burst
 	}
 	return float64(n) / float64(run) * bytes / float64(d.BytesPerCycle)
+}
+
+// burstCycles estimates the transfer of a tile of an access, like dmaCycles, but counts the bursts that runs touch for each place in a
+// burst at which the runs of some tile may begin.
+func (e *Emitter) burstCycles(a *legal.Access, t box) float64 {
+	ws, n, ok := windows(a, t, false)
+	if !ok {
+		return 0
+	}
+	d := e.Machine.DMA
+	run, step := 1, gcd(d.Burst, 4*a.Base) // step divides the places, in bytes, at which runs begin
+	inside := true
+	for i := len(ws) - 1; i >= 0; i-- {
+		w := &ws[i]
+		s := max(w.axis.Stride, -w.axis.Stride)
+		if inside = inside && s == run; !inside {
+			step = gcd(step, 4*s)
+			continue
+		}
+		if run *= w.to - w.from; w.n != w.to-w.from || w.axis.Size != w.n {
+			step = gcd(step, 4*s*w.n)
+			inside = false
+		}
+	}
+	bursts, places := 0, 0
+	for at := 0; at < d.Burst; at += step {
+		bursts += ceilDiv(at+4*run, d.Burst)
+		places++
+	}
+	return float64(n) / float64(run) * float64(bursts) / float64(places) * float64(d.Burst) / float64(d.BytesPerCycle)
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
 }
 
 // reduced returns the dimensions that an epilogue, which may be nil, reduces: tiles hold them whole.

@@ -9,7 +9,7 @@ import (
 )
 
 // Check returns what is wrong with the plan of a kernel of the given dimensions: tiles out of range, loops that are missing or
-// cut nothing, an epilogue's reduction that is cut.
+// cut nothing, first tiles smaller than the others, an epilogue's reduction that is cut.
 func (p *Plan) Check(k legal.Kernel) error {
 	dims, whole := dimsOf(k)
 	if len(p.Tile) != len(dims) {
@@ -24,6 +24,8 @@ func (p *Plan) Check(k legal.Kernel) error {
 			return fmt.Errorf("dimension %d: tiles of %d of %d, and loops over %v", i, t, dims[i], p.Order)
 		case cut && whole>>i&1 != 0:
 			return fmt.Errorf("dimension %d is cut, which the epilogue reduces", i)
+		case p.First != nil && (p.First[i] < t || p.First[i] > dims[i]):
+			return fmt.Errorf("dimension %d of %d: a first tile of %d before tiles of %d", i, dims[i], p.First[i], t)
 		}
 	}
 	return nil
@@ -50,7 +52,11 @@ func (p *Plan) Text(k legal.Kernel) string {
 	}
 	loops := func(over []int, dims []int) {
 		for _, i := range over {
-			line("for i%d in 0..%d step %d", i, dims[i], p.Tile[i])
+			first := ""
+			if p.First != nil && p.First[i] != p.Tile[i] {
+				first = fmt.Sprintf(", the first %d", p.First[i])
+			}
+			line("for i%d in 0..%d step %d%s", i, dims[i], p.Tile[i], first)
 			depth++
 		}
 	}
@@ -59,7 +65,6 @@ func (p *Plan) Text(k legal.Kernel) string {
 		loops(p.Order, k.Dims)
 		nestText(line, k, p.Tile)
 	case *legal.Contract:
-		var outer, inner []int
 		tile := slices.Clone(p.Tile)
 		size := map[legal.Kind]int{legal.Batch: 1, legal.M: 1, legal.N: 1, legal.K: 1}
 		for i, kind := range k.Kind {
@@ -68,18 +73,16 @@ func (p *Plan) Text(k legal.Kernel) string {
 				tile[i] = 1
 			}
 		}
-		for _, i := range p.Order {
-			if k.Kind[i] == legal.K {
-				inner = append(inner, i)
-			} else {
-				outer = append(outer, i)
-			}
-		}
+		outer, inner := p.loops(k)
 		loops(outer, k.Dims)
 		out := depth
 		loops(inner, k.Dims)
-		line("load a = %s", boxText(k.A, p.Tile))
-		line("load b = %s", boxText(k.B, p.Tile))
+		load := "load"
+		if p.Keep {
+			load = "load once"
+		}
+		line("%s a = %s", load, boxText(k.A, p.Tile))
+		line("%s b = %s", load, boxText(k.B, p.Tile))
 		line("%d x matmul acc += a * b, %d x %d x %d", size[legal.Batch], size[legal.M], size[legal.N], size[legal.K])
 		depth = out
 		if k.Post == nil {
