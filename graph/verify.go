@@ -94,7 +94,14 @@ func surroundings(n *Node) string {
 // Verify checks the structure of m: the rules above. It returns every violation, joined, each a [*VerifyError]; nil if
 // there is none. Whether operators exist and get what they want is for package op to check.
 func Verify(m *Model) error {
-	v := &verifier{m: m, place: map[*Node]*Graph{}, held: map[*Graph]bool{}, reads: map[*Value]int{}}
+	nodes, values := len(m.Graph.Nodes), 0
+	for _, n := range m.Graph.Nodes {
+		if n != nil {
+			values += len(n.Out)
+		}
+	}
+	values += len(m.Graph.Inputs) + len(m.Graph.Inits)
+	v := &verifier{m: m, place: make(map[*Node]*Graph, nodes), held: map[*Graph]bool{}, seen: make(map[*Value]*sight, values)}
 	v.root(m.Graph, nil)
 	for i, f := range m.Functions {
 		v.function(f, m.Functions[:i])
@@ -104,13 +111,22 @@ func Verify(m *Model) error {
 }
 
 type verifier struct {
-	m      *Model
-	errs   []error
-	place  map[*Node]*Graph // in which graph's list a node was found
-	held   map[*Graph]bool
-	reads  map[*Value]int // how often each value was seen read
-	values []*Value       // all values seen, in order of first sight
-	fn     *Function
+	m       *Model
+	errs    []error
+	place   map[*Node]*Graph // in which graph's list a node was found
+	held    map[*Graph]bool
+	seen    map[*Value]*sight
+	values  []*sight     // in order of first sight
+	room    []sight      // for the next ones
+	readers map[Use]bool // of a value with many, so far
+	fn      *Function
+}
+
+// sight is what was seen of a value.
+type sight struct {
+	x     *Value
+	reads int    // how often
+	scope *scope // where it is defined, nil before that is reached
 }
 
 func (v *verifier) report(e VerifyError, format string, args ...any) {
@@ -123,14 +139,13 @@ func (v *verifier) report(e VerifyError, format string, args ...any) {
 
 // scope is what a graph sees: its own values as far as they are defined, and the scope around it.
 type scope struct {
-	outer   *scope
-	defined map[*Value]bool
-	names   map[string]*Value
+	outer *scope
+	names map[string]*Value
 }
 
-func (s *scope) sees(x *Value) bool {
+func (s *scope) sees(x *sight) bool {
 	for ; s != nil; s = s.outer {
-		if s.defined[x] {
+		if x.scope == s {
 			return true
 		}
 	}
@@ -190,7 +205,7 @@ func (v *verifier) graph(g *Graph, outer *scope) {
 	if g.Model != v.m {
 		v.report(VerifyError{Rule: ruleNesting, Graph: g}, "it belongs to another model")
 	}
-	s := &scope{outer, map[*Value]bool{}, map[string]*Value{}}
+	s := &scope{outer, make(map[string]*Value, len(g.Inputs)+len(g.Inits)+len(g.Nodes))}
 	inits, inputs := setOf(g.Inits), setOf(g.Inputs)
 	for _, x := range g.Inputs {
 		v.define(s, g, x, nil, 0)
@@ -212,7 +227,7 @@ func (v *verifier) graph(g *Graph, outer *scope) {
 		v.node(s, n)
 		for _, x := range n.Out {
 			if x != nil {
-				s.defined[x] = true
+				v.see(x).scope = s
 			}
 		}
 	}
@@ -221,9 +236,9 @@ func (v *verifier) graph(g *Graph, outer *scope) {
 			v.report(VerifyError{Rule: ruleLinks, Graph: g}, "output %d is missing", i)
 			continue
 		}
-		v.see(x)
-		v.reads[x]++
-		if !s.sees(x) {
+		seen := v.see(x)
+		seen.reads++
+		if !s.sees(seen) {
 			v.report(VerifyError{Rule: ruleScope, Value: x, Graph: g}, "output %d of graph %q is not defined there", i, g.Name)
 		}
 	}
@@ -243,7 +258,7 @@ func (v *verifier) define(s *scope, g *Graph, x *Value, n *Node, index int) {
 		v.report(VerifyError{Rule: ruleLinks, Graph: g}, "an input or initializer is missing")
 		return
 	}
-	v.see(x)
+	seen := v.see(x)
 	where := VerifyError{Rule: ruleNames, Node: n, Value: x, Graph: g}
 	if x.Graph != g || x.Def != n || n != nil && x.Index != index {
 		e := where
@@ -261,7 +276,7 @@ func (v *verifier) define(s *scope, g *Graph, x *Value, n *Node, index int) {
 		s.names[x.Name] = x
 	}
 	if n == nil {
-		s.defined[x] = true
+		seen.scope = s
 	}
 }
 
@@ -288,11 +303,17 @@ func (v *verifier) results(s *scope, g *Graph) {
 	}
 }
 
-func (v *verifier) see(x *Value) {
-	if _, ok := v.reads[x]; !ok {
-		v.reads[x] = 0
-		v.values = append(v.values, x)
+func (v *verifier) see(x *Value) *sight {
+	s := v.seen[x]
+	if s == nil {
+		if len(v.room) == 0 {
+			v.room = make([]sight, 256)
+		}
+		s, v.room = &v.room[0], v.room[1:]
+		s.x, v.seen[x] = x, s
+		v.values = append(v.values, s)
 	}
+	return s
 }
 
 func (v *verifier) node(s *scope, n *Node) {
@@ -300,9 +321,9 @@ func (v *verifier) node(s *scope, n *Node) {
 		if x == nil {
 			continue
 		}
-		v.see(x)
-		v.reads[x]++
-		if s.sees(x) {
+		seen := v.see(x)
+		seen.reads++
+		if s.sees(seen) {
 			continue
 		}
 		if x.Def != nil && x.Def.Graph != nil && slices.Contains(x.Def.Out, x) && v.around(n.Graph, x.Def.Graph) {
@@ -361,12 +382,13 @@ func (v *verifier) imports(n *Node) {
 
 // uses checks that each value knows its readers.
 func (v *verifier) uses() {
-	for _, x := range v.values {
-		seen := map[Use]bool{}
-		for _, u := range x.uses {
+	for _, s := range v.values {
+		x, known := s.x, 0
+		for i, u := range x.uses {
 			where := VerifyError{Rule: ruleUses, Node: u.Node, Value: x, Graph: u.Graph}
+			twice := v.twice(x.uses, i)
 			switch {
-			case seen[u]:
+			case twice:
 				v.report(where, "%q lists a reader twice", x.Name)
 			case u.Node != nil && v.place[u.Node] == nil:
 				v.report(where, "it reads %q but stands in no graph of the model", x.Name)
@@ -377,10 +399,26 @@ func (v *verifier) uses() {
 			case u.Node == nil && !v.held[u.Graph]:
 				v.report(where, "%q is an output of graph %q, which is not in the model", x.Name, u.Graph.Name)
 			}
-			seen[u] = true
+			if !twice {
+				known++
+			}
 		}
-		if len(seen) < v.reads[x] {
-			v.report(VerifyError{Rule: ruleUses, Value: x, Graph: x.Graph}, "it is read %d times and knows %d readers", v.reads[x], len(seen))
+		if known < s.reads {
+			v.report(VerifyError{Rule: ruleUses, Value: x, Graph: x.Graph}, "it is read %d times and knows %d readers", s.reads, known)
 		}
 	}
+}
+
+// twice reports whether an earlier reader of the list is number i too.
+func (v *verifier) twice(uses []Use, i int) bool {
+	const few = 16
+	if len(uses) <= few {
+		return slices.Contains(uses[:i], uses[i])
+	}
+	if i == 0 {
+		v.readers = make(map[Use]bool, len(uses))
+	}
+	was := v.readers[uses[i]]
+	v.readers[uses[i]] = true
+	return was
 }

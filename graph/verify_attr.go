@@ -45,17 +45,15 @@ func fits(t Type, d *Tensor) bool {
 
 // attrs checks the attributes of n.
 func (v *verifier) attrs(n *Node) {
-	seen := map[string]bool{}
-	for _, a := range n.Attrs {
+	for i, a := range n.Attrs {
 		where := VerifyError{Rule: ruleAttrs, Node: n, Graph: n.Graph}
 		if a == nil {
 			v.report(where, "an attribute is missing")
 			continue
 		}
-		if a.Name == "" || seen[a.Name] {
+		if a.Name == "" || slices.ContainsFunc(n.Attrs[:i], func(b *Attr) bool { return b != nil && b.Name == a.Name }) {
 			v.report(where, "two attributes are called %q, or one has no name", a.Name)
 		}
-		seen[a.Name] = true
 		if a.Ref != "" {
 			v.ref(where, a)
 			continue

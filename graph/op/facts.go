@@ -21,11 +21,19 @@ func schemaNode(n *graph.Node, opset int, info *Info) *schema.Node {
 	return s
 }
 
-func schemaOperand(v *graph.Value, info *Info) schema.Operand {
+// schemaOperandType returns the type of an operand or result.
+func schemaOperandType(v *graph.Value) schema.Operand {
 	if v == nil {
 		return schema.Operand{Omitted: true}
 	}
-	o := schema.Operand{Type: schemaType(v.Type)}
+	return schema.Operand{Type: schemaType(v.Type)}
+}
+
+func schemaOperand(v *graph.Value, info *Info) schema.Operand {
+	o := schemaOperandType(v)
+	if v == nil {
+		return o
+	}
 	if v.Type.Shape != nil {
 		o.Dims = make([]int64, len(v.Type.Shape))
 		for i, d := range v.Type.Shape {

@@ -44,8 +44,9 @@ func Verify(m *graph.Model) error {
 }
 
 type verifier struct {
-	m    *graph.Model
-	errs []error
+	m     *graph.Model
+	errs  []error
+	facts schema.Node // of the node at hand
 }
 
 func (v *verifier) report(n *graph.Node, rule int, format string, args ...any) {
@@ -87,7 +88,7 @@ func (v *verifier) node(n *graph.Node) {
 	if s.Deprecated {
 		v.report(n, ruleDeprecated, "the operator is deprecated from opset %d on, the model imports %d", s.Since, opset)
 	}
-	for _, found := range s.Violations(schemaNode(n, opset, nil)) {
+	for _, found := range s.Violations(v.factsOf(n, opset)) {
 		rule := ruleSchema
 		switch {
 		case found.Vital && lacks(n, domain):
@@ -97,6 +98,22 @@ func (v *verifier) node(n *graph.Node) {
 		}
 		v.report(n, rule, "%s", found.Msg)
 	}
+}
+
+// factsOf returns what the check of n needs: what schemaNode does, without shapes and elements. It holds until the next call.
+func (v *verifier) factsOf(n *graph.Node, opset int) *schema.Node {
+	f := &v.facts
+	f.Opset, f.In, f.Out, f.Attrs = opset, f.In[:0], f.Out[:0], f.Attrs[:0]
+	for _, x := range n.In {
+		f.In = append(f.In, schemaOperandType(x))
+	}
+	for _, x := range n.Out {
+		f.Out = append(f.Out, schemaOperandType(x))
+	}
+	for _, a := range n.Attrs {
+		f.Attrs = append(f.Attrs, schema.AttrFact{Name: a.Name, Type: schema.AttrType(a.Type)})
+	}
+	return f
 }
 
 // lacks reports whether n has not what the newest version of its operator cannot do without: files leave out what is only

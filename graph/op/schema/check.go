@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -71,22 +72,34 @@ type Violation struct {
 
 // Violations is Accepts with what each violation amounts to.
 func (s *Schema) Violations(n *Node) []Violation {
-	c := checker{bound: map[string]binding{}}
+	var c checker
 	c.operands("input", n.In, s.MinIn, s.MaxIn, s.Input)
 	c.operands("output", n.Out, s.MinOut, s.MaxOut, s.Output)
 	c.attrs(s, n.Attrs)
 	return c.found
 }
 
-// binding is the type that a type variable got, and where.
-type binding struct {
-	typ   Type
-	where string
+// place is an operand or result of a node.
+type place struct {
+	word  string
+	index int
+	param *Param
 }
 
+func (w place) String() string { return fmt.Sprintf("%s %d (%s)", w.word, w.index, w.param.Name) }
+
+// binding is the type that a type variable got, and where.
+type binding struct {
+	variable string
+	typ      Type
+	where    place
+}
+
+// checker collects violations. Nodes without any are the rule, so nothing is written or allocated for those.
 type checker struct {
 	found []Violation
-	bound map[string]binding
+	bound []binding
+	few   [4]binding // room for bound
 }
 
 func (c *checker) report(format string, args ...any) {
@@ -112,7 +125,7 @@ func (c *checker) operands(word string, ops []Operand, least, most int, formal f
 		if p == nil {
 			break
 		}
-		c.operand(word, fmt.Sprintf("%s %d (%s)", word, i, p.Name), o, p)
+		c.operand(place{word, i, p}, o)
 	}
 	// Trailing omitted operands are no operands, except that each required one counts.
 	for i := n; i < len(ops); i++ {
@@ -128,10 +141,11 @@ func (p *Param) omissible(word string) bool {
 	return p.Kind == OptionalParam || p.Kind == VariadicParam && (p.Mixed || word == "output")
 }
 
-func (c *checker) operand(word, where string, o Operand, p *Param) {
+func (c *checker) operand(where place, o Operand) {
+	p := where.param
 	if o.Omitted {
-		if !p.omissible(word) {
-			c.vital(word, "%s is omitted but not optional", where)
+		if !p.omissible(where.word) {
+			c.vital(where.word, "%s is omitted but not optional", where)
 		}
 		return
 	}
@@ -145,22 +159,30 @@ func (c *checker) operand(word, where string, o Operand, p *Param) {
 	if p.TypeVar == "" { // a fixed type: its set has one member
 		return
 	}
-	b, seen := c.bound[p.TypeVar]
-	if !seen {
-		c.bound[p.TypeVar] = binding{o.Type, where}
-	} else if b.typ != o.Type {
-		c.report("%s has type %s, but %s is %s by %s", where, o.Type, p.TypeVar, b.typ, b.where)
+	for _, b := range c.bound {
+		if b.variable != p.TypeVar {
+			continue
+		}
+		if b.typ != o.Type {
+			c.report("%s has type %s, but %s is %s by %s", where, o.Type, p.TypeVar, b.typ, b.where)
+		}
+		return
 	}
+	if c.bound == nil {
+		c.bound = c.few[:0]
+	}
+	c.bound = append(c.bound, binding{p.TypeVar, o.Type, where})
 }
 
 func (c *checker) attrs(s *Schema, attrs []AttrFact) {
-	seen := make(map[string]bool, len(attrs))
-	for _, a := range attrs {
-		if seen[a.Name] {
+	given := func(list []AttrFact, name string) bool {
+		return slices.ContainsFunc(list, func(a AttrFact) bool { return a.Name == name })
+	}
+	for i, a := range attrs {
+		if given(attrs[:i], a.Name) {
 			c.vital("attribute", "attribute %s is given twice", a.Name)
 			continue
 		}
-		seen[a.Name] = true
 		if strings.HasPrefix(a.Name, "__") {
 			continue
 		}
@@ -175,7 +197,7 @@ func (c *checker) attrs(s *Schema, attrs []AttrFact) {
 		}
 	}
 	for i := range s.Attrs {
-		if s.Attrs[i].Required && !seen[s.Attrs[i].Name] {
+		if s.Attrs[i].Required && !given(attrs, s.Attrs[i].Name) {
 			c.vital("attribute", "attribute %s is missing", s.Attrs[i].Name)
 		}
 	}
