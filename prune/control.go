@@ -9,7 +9,7 @@ import (
 // to run time.
 func (p *pruner) control() error {
 	n := op.InlineIfsWhere(p.m, p.info, func(n *graph.Node) bool {
-		return p.known(n.In[0]) != nil && p.allow("inline %s", n.Label())
+		return p.known(n.In[0]) != nil && p.allow("inline %s", label{n})
 	})
 	p.stats.Ifs += n
 	if n > 0 {

@@ -32,12 +32,7 @@ func (p *pruner) fold() error {
 	f := &folder{pruner: p, arrays: map[*graph.Value]*op.Array{}}
 	for _, g := range roots(p.m) {
 		for h := range g.Graphs() {
-			for _, n := range slices.Clone(h.Nodes) {
-				if p.stopped {
-					return nil
-				}
-				f.node(n)
-			}
+			f.graph(h)
 		}
 	}
 	return nil
@@ -46,19 +41,31 @@ func (p *pruner) fold() error {
 type folder struct {
 	*pruner
 	arrays map[*graph.Value]*op.Array // elements of constants that were read
+	nodes  []*graph.Node              // of the graph at hand, as they will be
 }
 
-// node folds n if it can.
-func (f *folder) node(n *graph.Node) {
+// graph folds the nodes of g.
+func (f *folder) graph(g *graph.Graph) {
+	f.nodes = make([]*graph.Node, 0, len(g.Nodes))
+	for _, n := range g.Nodes {
+		if f.stopped || !f.node(n) {
+			f.nodes = append(f.nodes, n)
+		}
+	}
+	g.Nodes = f.nodes
+}
+
+// node folds n if it can: it adds the constants that take its place to f.nodes.
+func (f *folder) node(n *graph.Node) bool {
 	d := op.Of(n)
 	if d == nil || d.Eval == nil || d.Facts&(op.Random|op.Training|op.Control) != 0 || n.Is("Constant") || n.Is("Identity") && !f.copies(n) ||
 		slices.ContainsFunc(n.Attrs, func(a *graph.Attr) bool { return a.Ref != "" }) ||
 		!slices.ContainsFunc(n.Out, func(v *graph.Value) bool { return v != nil && v.NumUses() > 0 }) {
-		return
+		return false
 	}
 	values := f.knownResults(n)
 	if values == nil && !f.constantOperands(n) {
-		return
+		return false
 	}
 	gone := f.operandBytes(n)
 	need := int64(0)
@@ -72,10 +79,10 @@ func (f *folder) node(n *graph.Node) {
 		}
 		switch {
 		case !v.Type.IsTensor() && v.Type.Kind != graph.KindUnknown:
-			return
+			return false
 		case !ok && !d.Has(op.DataDependent):
-			f.miss("fold: node %s: the size of the result %q is not known", n.Label(), v.Name)
-			return
+			f.miss("fold: node %s: the size of the result %q is not known", label{n}, v.Name)
+			return false
 		case !ok: // a selection: no larger than what it selects from
 			b = f.operandsTotal(n) * 8
 		}
@@ -85,29 +92,29 @@ func (f *folder) node(n *graph.Node) {
 		}
 	}
 	if !f.affordable(n, need, gone) {
-		return
+		return false
 	}
 	if values == nil {
 		if values = f.evaluate(d, n); values == nil {
-			return
+			return false
 		}
 		total := int64(0)
 		for i, v := range n.Out {
 			if v != nil && v.NumUses() > 0 {
 				b, ok := arrayBytes(values[i])
 				if !ok {
-					return
+					return false
 				}
 				total += b
 			}
 		}
 		if total > need && !f.affordable(n, total, gone) {
-			return
+			return false
 		}
 		need = total
 	}
-	if !f.allow("fold %s", n.Label()) {
-		return
+	if !f.allow("fold %s", label{n}) {
+		return false
 	}
 	if need > gone {
 		f.grown += need - gone
@@ -118,7 +125,8 @@ func (f *folder) node(n *graph.Node) {
 			f.arrays[f.constant(n, v, values[i])] = values[i]
 		}
 	}
-	n.Graph.Remove(n)
+	clear1(n)
+	return true
 }
 
 // copies reports whether n is an Identity that gives a small constant the name of an output: a second constant does too,
@@ -135,10 +143,10 @@ func (p *pruner) copies(n *graph.Node) bool {
 func (f *folder) affordable(n *graph.Node, need, gone int64) bool {
 	switch more := need - gone; {
 	case need > maxFoldBytes || more > NodeAllowance:
-		f.miss("fold: node %s: the constant takes %s, its operands that go %s, the allowance is %s", n.Label(), bytes(need), bytes(gone), bytes(NodeAllowance))
+		f.miss("fold: node %s: the constant takes %s, its operands that go %s, the allowance is %s", label{n}, bytes(need), bytes(gone), bytes(NodeAllowance))
 		return false
 	case more > 0 && f.grown+more > ModelAllowance:
-		f.miss("fold: node %s: the allowance of %s for the model is used up", n.Label(), bytes(ModelAllowance))
+		f.miss("fold: node %s: the allowance of %s for the model is used up", label{n}, bytes(ModelAllowance))
 		f.m.Meta.Set(metaGrown, strconv.FormatInt(f.grown, 10))
 		return false
 	}
@@ -230,7 +238,7 @@ func (f *folder) evaluate(d *op.Def, n *graph.Node) []*op.Array {
 		}
 	}
 	if err := c.Eval(d); err != nil {
-		f.miss("fold: node %s: %v", n.Label(), err)
+		f.miss("fold: node %s: %v", label{n}, err)
 		return nil
 	}
 	for i, v := range n.Out {
@@ -266,14 +274,14 @@ func (f *folder) array(v *graph.Value) *op.Array {
 
 // constant puts a in the place of result v of n: as a Constant node or, if it is large and stands in a main graph, as an
 // initializer. It returns the constant. Floats that come from Constant nodes stay such: initializers may be trained.
-func (p *pruner) constant(n *graph.Node, v *graph.Value, a *op.Array) *graph.Value {
+func (f *folder) constant(n *graph.Node, v *graph.Value, a *op.Array) *graph.Value {
 	g, t := n.Graph, a.Tensor()
 	weight := slices.ContainsFunc(n.In, func(x *graph.Value) bool { return x != nil && x.Init != nil && x.Type.Elem.IsFloat() })
 	if g.Parent == nil && g.Func == nil && !v.IsOutput() && t.ByteLen() > inlineBytes && (weight || !a.Elem.IsFloat()) {
 		name := v.Name
 		v.Name = g.Model.Fresh(name)
 		w := g.AddInit(name, t)
-		p.made[w] = true
+		f.made[w] = true
 		v.ReplaceUses(w)
 		return w
 	}
@@ -281,7 +289,8 @@ func (p *pruner) constant(n *graph.Node, v *graph.Value, a *op.Array) *graph.Val
 	k.Name = g.Model.FreshNode(v.Name)
 	k.Meta = append(graph.Meta{}, n.Meta...)
 	k.Out[0].Type = t.Type()
-	g.InsertBefore(n, k)
+	k.Graph = g
+	f.nodes = append(f.nodes, k)
 	v.TakeOver(k.Out[0])
 	if !v.IsOutput() {
 		v.Type = t.Type()

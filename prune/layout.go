@@ -32,9 +32,9 @@ func (p *pruner) layouts() error {
 				}
 				r := p.region(n)
 				if r != nil && r.gain() <= 0 {
-					p.miss("%s: node %s: moving it across the %d nodes behind it saves none", ruleLayout, n.Label(), r.crossed)
+					p.miss("%s: node %s: moving it across the %d nodes behind it saves none", ruleLayout, label{n}, r.crossed)
 				}
-				for r != nil && r.gain() > 0 && p.allow("%s from %s", ruleLayout, n.Label()) {
+				for r != nil && r.gain() > 0 && p.allow("%s from %s", ruleLayout, label{n}) {
 					bad, err := r.apply()
 					if err != nil {
 						return err

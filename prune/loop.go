@@ -27,7 +27,7 @@ func (p *pruner) loops(g *graph.Graph) int {
 			continue
 		}
 		stacked := slices.ContainsFunc(n.Out[min(carried, len(n.Out)):], func(v *graph.Value) bool { return v != nil && v.NumUses() > 0 })
-		if trips == 0 && stacked || trips > 1 || !p.allow("inline %s", n.Label()) {
+		if trips == 0 && stacked || trips > 1 || !p.allow("inline %s", label{n}) {
 			continue
 		}
 		if trips == 1 {

@@ -45,7 +45,9 @@ func (s *seen) find(key string, local bool) *graph.Node {
 }
 
 func (p *pruner) mergeIn(g *graph.Graph, outer *seen) {
-	s := &seen{map[string]*graph.Node{}, outer}
+	s := &seen{make(map[string]*graph.Node, len(g.Nodes)), outer}
+	var gone []*graph.Node
+	defer func() { g.Remove(gone...) }()
 	for _, n := range slices.Clone(g.Nodes) {
 		if p.stopped {
 			return
@@ -58,12 +60,13 @@ func (p *pruner) mergeIn(g *graph.Graph, outer *seen) {
 		for _, key := range keys {
 			if first := s.find(key, n.Is("Constant")); first != nil && canMerge(n, first) {
 				if recomputes(n) || recomputes(first) {
-					p.miss("merge: node %s: it and %s compute the same on purpose, to keep nothing in between", n.Label(), first.Label())
+					p.miss("merge: node %s: it and %s compute the same on purpose, to keep nothing in between", label{n}, label{first})
 					continue
 				}
-				if p.allow("merge %s into %s", n.Label(), first.Label()) {
+				if p.allow("merge %s into %s", label{n}, label{first}) {
 					p.stats.Merged++
 					replace(n, first)
+					gone = append(gone, n)
 					keep = first
 				}
 				break
@@ -168,7 +171,7 @@ func replace(n, first *graph.Node) {
 			v.TakeOver(k.Out[0])
 		}
 	}
-	g.Remove(n)
+	clear1(n)
 }
 
 // tie lets equal initializers be one: the same type and the same bytes. Those that training changes stay apart, and so do

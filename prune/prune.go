@@ -188,6 +188,11 @@ func (p *pruner) allow(format string, args ...any) bool {
 	return true
 }
 
+// label is a node in a message that may not be written.
+type label struct{ n *graph.Node }
+
+func (l label) String() string { return l.n.Label() }
+
 func (p *pruner) miss(format string, args ...any) {
 	if p.opt.Explain {
 		p.misses = append(p.misses, fmt.Sprintf(format, args...))

@@ -21,7 +21,7 @@ func (p *pruner) shapes() error {
 				case n.Is("Expand"):
 					target = p.expandTarget(n)
 				}
-				if target == nil || !p.allow("constant shape of %s", n.Label()) {
+				if target == nil || !p.allow("constant shape of %s", label{n}) {
 					continue
 				}
 				t := graph.Ints(nil, target...)
@@ -88,12 +88,12 @@ func (p *pruner) reshapeTarget(n *graph.Node) []int64 {
 		case !ok && left < 0 && (graph.Known(0).LessEq(d[i]) || onlyUnknown(d, i)):
 			left, out[i] = i, -1
 		default:
-			p.miss("constant shape: node %s: dimension %d of %s is left to run time beside another", n.Label(), i, graph.Shape(d))
+			p.miss("constant shape: node %s: dimension %d of %s is left to run time beside another", label{n}, i, graph.Shape(d))
 			return nil
 		}
 	}
 	if left >= 0 && !given && !positive {
-		p.miss("constant shape: node %s: dimension %d of %s cannot be left over, as another may be 0", n.Label(), left, graph.Shape(d))
+		p.miss("constant shape: node %s: dimension %d of %s cannot be left over, as another may be 0", label{n}, left, graph.Shape(d))
 		return nil
 	}
 	if copies && allowZero {
@@ -128,7 +128,7 @@ func (p *pruner) expandTarget(n *graph.Node) []int64 {
 		}
 		j := i - (len(d) - len(x))
 		if j < 0 || !x[j].Equal(d[i]) {
-			p.miss("constant shape: node %s: dimension %d of %s is known at run time only", n.Label(), i, graph.Shape(d))
+			p.miss("constant shape: node %s: dimension %d of %s is known at run time only", label{n}, i, graph.Shape(d))
 			return nil
 		}
 		out[i] = 1

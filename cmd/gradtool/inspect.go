@@ -17,10 +17,12 @@ func (s *session) inspect(m *graph.Model) error {
 	const ruleScope = 3 // of graph.Verify: what is read is defined
 	bad := redefined(m)
 	var minor []string
+	s.sound = m
 	each := func(err error, rule int) {
 		if err == nil {
 			return
 		}
+		s.sound = nil
 		for _, e := range problems(err) {
 			var v *graph.VerifyError
 			switch {
@@ -88,41 +90,55 @@ func redefined(m *graph.Model) []error {
 }
 
 func redefinedIn(g *graph.Graph) []error {
-	type definition struct {
-		v     *graph.Value
-		place string
-	}
 	where := ""
 	if g.Parent != nil || g.Func != nil {
 		where = fmt.Sprintf(" of graph %q", g.Name)
 	}
-	first := map[string]definition{}
+	first := make(map[string]definition, len(g.Nodes))
 	var errs []error
-	define := func(v *graph.Value, place func() string) {
-		if v == nil || v.Name == "" {
+	define := func(d definition) {
+		if d.v == nil || d.v.Name == "" {
 			return
 		}
-		old, twice := first[v.Name]
+		old, twice := first[d.v.Name]
 		switch {
 		case !twice:
-			first[v.Name] = definition{v, place()}
-		case old.v == v || isConstant(old.v) && isConstant(v):
-		case v.NumUses() > 0 || old.v.NumUses() > 0:
-			errs = append(errs, fmt.Errorf("value %q is defined twice: as %s and as %s", v.Name, old.place, place()))
+			first[d.v.Name] = d
+		case old.v == d.v || isConstant(old.v) && isConstant(d.v):
+		case d.v.NumUses() > 0 || old.v.NumUses() > 0:
+			errs = append(errs, fmt.Errorf("value %q is defined twice: as %s and as %s", d.v.Name, old.place(where), d.place(where)))
 		}
 	}
 	for i, v := range g.Inputs {
-		define(v, func() string { return fmt.Sprintf("input %d%s", i, where) })
+		define(definition{v, nil, i})
 	}
 	for _, v := range g.Inits {
-		define(v, func() string { return "initializer" + where })
+		define(definition{v, nil, -1})
 	}
 	for _, n := range g.Nodes {
 		for i, v := range n.Out {
-			define(v, func() string { return fmt.Sprintf("result %d of node %s", i, n.Label()) })
+			define(definition{v, n, i})
 		}
 	}
 	return errs
+}
+
+// definition is where a value is defined: a result of a node or, without one, an input or (-1) an initializer.
+type definition struct {
+	v     *graph.Value
+	n     *graph.Node
+	index int
+}
+
+// place returns the definition in words, those of a graph that is described by where.
+func (d definition) place(where string) string {
+	switch {
+	case d.n != nil:
+		return fmt.Sprintf("result %d of node %s", d.index, d.n.Label())
+	case d.index < 0:
+		return "initializer" + where
+	}
+	return fmt.Sprintf("input %d%s", d.index, where)
 }
 
 // isConstant reports whether v is an initializer that no input overrides, or the result of a Constant node.

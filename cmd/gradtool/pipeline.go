@@ -97,8 +97,13 @@ func opsetPass(version int64) pass.Pass {
 // runPasses runs passes over m as the flags say. A pass that is at fault itself, by a panic or an invalid result, is named and
 // the error asks for a report; other errors speak for themselves.
 func (s *session) runPasses(m *graph.Model, passes []pass.Pass) error {
+	return s.runPassesOf(m, passes, false)
+}
+
+// runPassesOf is runPasses for a model that is sound, as inspect has found, and was not changed since; or one of which that is not known.
+func (s *session) runPassesOf(m *graph.Model, passes []pass.Pass, sound bool) error {
 	mg, err := pass.New(passes, order(), pass.Options{
-		NoVerify: s.Bool("no-verify"), PrintAfter: s.String("print-after"), DumpDir: s.String("dump-passes"), Log: s.messages,
+		Sound: sound, NoVerify: s.Bool("no-verify"), PrintAfter: s.String("print-after"), DumpDir: s.String("dump-passes"), Log: s.messages,
 		Bisect: s.IsSet("bisect-limit") && s.Int("bisect-limit") >= 0, Limit: s.Int("bisect-limit"),
 	})
 	if err != nil {
@@ -155,16 +160,12 @@ const reportBug = "this is a bug in gradtool: please report it with the command 
 
 // setOpset lowers m to the opset, or for 0 to the lowest that it can have.
 func setOpset(m *graph.Model, version int64) error {
-	asked := version != 0
-	if !asked {
-		var err error
-		if version, err = op.LowestOpset(m); err != nil {
-			return err
-		}
+	if version == 0 {
+		return op.SetLowestOpset(m)
 	}
 	err := op.SetOpset(m, version)
 	var oe *op.OpsetError
-	if asked && errors.As(err, &oe) {
+	if errors.As(err, &oe) {
 		if low, lerr := op.LowestOpset(m); lerr == nil {
 			return hint(fmt.Errorf("--opset %d: %w", version, err), "the lowest opset for this model is %d", low)
 		}

@@ -131,6 +131,9 @@ func (p *pruner) read() error {
 	if err := bindDims(p.m, dims); err != nil {
 		return err
 	}
+	if len(dims) > 0 || p.IsSet("keep") {
+		p.sound = nil
+	}
 	if p.bound = len(dims); p.bound > 0 {
 		for g := range p.m.Graph.Graphs() {
 			onnxio.Redeclare(slices.Collect(g.Values())...)
@@ -193,7 +196,7 @@ func (p *pruner) run() error {
 	if err := p.read(); err != nil {
 		return err
 	}
-	err := p.runPasses(p.m, prunePasses(p))
+	err := p.runPassesOf(p.m, prunePasses(p), p.sound == p.m)
 	simple := computing(p.m)
 	switch {
 	case p.IsSet("budget"):
@@ -216,7 +219,7 @@ func (p *pruner) run() error {
 	if err := p.read(); err != nil {
 		return err
 	}
-	return p.runPasses(p.m, prunePasses(p)[:1])
+	return p.runPassesOf(p.m, prunePasses(p)[:1], p.sound == p.m)
 }
 
 // computing returns the number of nodes in all graphs that are no constants.

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"gradtool/autodiff"
+	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/internal/term"
 )
@@ -80,6 +81,7 @@ type session struct {
 
 	declared []declaration   // of the outputs of the model that is worked on
 	noted    map[string]bool // what was said of models that violate the standard
+	sound    *graph.Model    // violates nothing, as it was read
 }
 
 // commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.

@@ -80,7 +80,7 @@ func (in *Info) Node(n *graph.Node) error {
 	if d == nil || d.Infer == nil {
 		return nil
 	}
-	c := &InferCtx{Node: n, Info: in, types: make([]graph.Type, len(n.Out)), vals: make([][]graph.Dim, len(n.Out))}
+	c := newInferCtx(n, in)
 	err := c.infer(d)
 	for i, v := range n.Out {
 		if v == nil {
@@ -100,6 +100,20 @@ func (in *Info) Node(n *graph.Node) error {
 	}
 	in.fold(d, n)
 	return nil
+}
+
+// newInferCtx returns a context with room for the results of n: in one piece for the one result that most nodes have.
+func newInferCtx(n *graph.Node, in *Info) *InferCtx {
+	if len(n.Out) != 1 {
+		return &InferCtx{Node: n, Info: in, types: make([]graph.Type, len(n.Out)), vals: make([][]graph.Dim, len(n.Out))}
+	}
+	c := &struct {
+		InferCtx
+		t [1]graph.Type
+		v [1][]graph.Dim
+	}{}
+	c.Node, c.Info, c.types, c.vals = n, in, c.t[:], c.v[:]
+	return &c.InferCtx
 }
 
 // infer calls the definition's Infer; a panic in it is a bug, reported with the node's name.

@@ -13,12 +13,7 @@ func InlineIfs(m *graph.Model, info *Info) int { return InlineIfsWhere(m, info, 
 
 // InlineIfsWhere is InlineIfs for those Ifs alone that ok, which may be nil, approves.
 func InlineIfsWhere(m *graph.Model, info *Info, ok func(n *graph.Node) bool) int {
-	i := &ifInliner{info: info, ok: ok, names: map[string]int{}}
-	for g := range m.Graph.Graphs() {
-		for v := range g.Values() {
-			i.names[v.Name]++
-		}
-	}
+	i := &ifInliner{m: m, info: info, ok: ok}
 	i.graph(m.Graph)
 	if i.count > 0 {
 		scalarRanges(m.Graph, info)
@@ -44,9 +39,10 @@ func scalarRanges(g *graph.Graph, info *Info) {
 }
 
 type ifInliner struct {
+	m     *graph.Model
 	info  *Info
 	ok    func(n *graph.Node) bool
-	names map[string]int // how many values have a name
+	names map[string]int // how many values have a name; nil before the first If is inlined
 	count int
 }
 
@@ -84,6 +80,7 @@ func (i *ifInliner) taken(n *graph.Node) *graph.Graph {
 }
 
 func (i *ifInliner) inline(n *graph.Node, branch *graph.Graph) {
+	i.countNames()
 	g := n.Graph
 	outs := branch.Outputs
 	branch.SetOutputs()
@@ -127,6 +124,19 @@ func (i *ifInliner) inline(n *graph.Node, branch *graph.Graph) {
 		}
 	}
 	g.Remove(n)
+}
+
+// countNames counts how many values have a name, once.
+func (i *ifInliner) countNames() {
+	if i.names != nil {
+		return
+	}
+	i.names = map[string]int{}
+	for g := range i.m.Graph.Graphs() {
+		for v := range g.Values() {
+			i.names[v.Name]++
+		}
+	}
 }
 
 // adopt makes v, a value of a branch, one of g.

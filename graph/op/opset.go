@@ -45,8 +45,9 @@ func (e *OpsetError) Error() string {
 
 // LowestOpset returns the lowest ai.onnx opset, not below the one that m had before [Upgrade], at which every ai.onnx
 // node of m means what it means now. If there is none, the error is an [*OpsetError] for the newest opset.
-func LowestOpset(m *graph.Model) (int64, error) {
-	nodes := opsetNodes(m)
+func LowestOpset(m *graph.Model) (int64, error) { return lowestOpset(m, opsetNodes(m)) }
+
+func lowestOpset(m *graph.Model, nodes []*opsetNode) (int64, error) {
 	low := m.Opset("")
 	if m.Origin != 0 {
 		low = m.Origin
@@ -75,12 +76,23 @@ func LowestOpset(m *graph.Model) (int64, error) {
 // SetOpset makes m and its functions import the given ai.onnx opset, for which every node must have a form that means
 // what it means now; nodes get that form. Else the error is an [*OpsetError] that lists those that don't, and m is left
 // as it was. The IR version is raised to what the opset needs.
-func SetOpset(m *graph.Model, version int64) error {
+func SetOpset(m *graph.Model, version int64) error { return setOpset(m, version, opsetNodes(m)) }
+
+// SetLowestOpset is SetOpset for the version that [LowestOpset] finds.
+func SetLowestOpset(m *graph.Model) error {
+	nodes := opsetNodes(m)
+	version, err := lowestOpset(m, nodes)
+	if err != nil {
+		return err
+	}
+	return setOpset(m, version, nodes)
+}
+
+func setOpset(m *graph.Model, version int64, nodes []*opsetNode) error {
 	if top := int64(schema.MaxOpset("")); version < 1 || version > max(top, m.Opset("")) {
 		return fmt.Errorf("opset %d does not exist; known are 1 to %d", version, top)
 	}
 	e := &OpsetError{Version: version}
-	nodes := opsetNodes(m)
 	for _, n := range nodes {
 		if err := n.legal(int(version)); err != nil {
 			e.Nodes = append(e.Nodes, NodeOpsetError{n.node, err})
@@ -109,6 +121,7 @@ type opsetNode struct {
 	form  *schema.Schema // at opset
 	info  *Info
 	known *schema.Node // the facts, nil as long as nobody asked
+	fine  int          // an opset that was found legal
 }
 
 func (n *opsetNode) fact() *schema.Node {
@@ -165,9 +178,18 @@ func (n *opsetNode) at(opset int) *schema.Node {
 
 // legal returns nil if the node has a form at opset.
 func (n *opsetNode) legal(opset int) error {
-	if n.same(opset) {
+	if n.same(opset) || n.fine == opset {
 		return nil
 	}
+	err := n.illegal(opset)
+	if err == nil {
+		n.fine = opset
+	}
+	return err
+}
+
+// illegal is legal where it is not known yet.
+func (n *opsetNode) illegal(opset int) error {
 	err := schema.LegalAt("", n.node.Op, opset, n.at(opset))
 	var illegal *schema.IllegalError
 	if !errors.As(err, &illegal) {

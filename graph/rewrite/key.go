@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,16 +15,16 @@ import (
 // operands, as the function id names them ("" for omitted ones). It has no answer for nodes with subgraphs and for
 // references to attributes of a function. Tensors in attributes are read.
 func Key(n *graph.Node, id func(*graph.Value) string) (string, bool) {
-	var b strings.Builder
+	b := make([]byte, 0, 128)
 	part := func(s string) {
-		b.WriteString(strconv.Itoa(len(s)))
-		b.WriteByte(':')
-		b.WriteString(s)
+		b = strconv.AppendInt(b, int64(len(s)), 10)
+		b = append(b, ':')
+		b = append(b, s...)
 	}
 	part(graph.StdDomain(n.Domain))
 	part(n.Op)
 	part(n.Overload)
-	b.WriteString(strconv.Itoa(len(n.Out)))
+	b = strconv.AppendInt(b, int64(len(n.Out)), 10)
 	in := n.In
 	for len(in) > 0 && in[len(in)-1] == nil {
 		in = in[:len(in)-1]
@@ -35,41 +36,34 @@ func Key(n *graph.Node, id func(*graph.Value) string) (string, bool) {
 			part(id(v))
 		}
 	}
-	attrs := map[string]string{}
-	names := make([]string, 0, len(n.Attrs))
-	for _, a := range n.Attrs {
-		text, ok := attrText(a)
-		if !ok {
+	attrs := n.Attrs
+	byName := func(x, y *graph.Attr) int { return strings.Compare(x.Name, y.Name) }
+	if !slices.IsSortedFunc(attrs, byName) {
+		attrs = slices.Clone(attrs)
+		slices.SortStableFunc(attrs, byName)
+	}
+	var text []byte
+	for _, a := range attrs {
+		var ok bool
+		if text, ok = appendAttr(text[:0], a); !ok {
 			return "", false
 		}
-		names = append(names, a.Name)
-		attrs[a.Name] = text
+		part(a.Name)
+		b = strconv.AppendInt(b, int64(len(text)), 10)
+		b = append(b, ':')
+		b = append(b, text...)
 	}
-	for _, name := range sorted(names) {
-		part(name)
-		part(attrs[name])
-	}
-	return b.String(), true
+	return string(b), true
 }
 
-// sorted sorts few strings in place.
-func sorted(s []string) []string {
-	for i := range s {
-		for j := i; j > 0 && s[j] < s[j-1]; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
-		}
-	}
-	return s
-}
-
-func attrText(a *graph.Attr) (string, bool) {
+// appendAttr appends the type and value of an attribute.
+func appendAttr(b []byte, a *graph.Attr) ([]byte, bool) {
 	if a.Ref != "" {
-		return "", false
+		return b, false
 	}
-	var b strings.Builder
-	b.WriteString(a.Type.String())
-	word := func(x uint64) { b.Write(binary.LittleEndian.AppendUint64(nil, x)) }
-	text := func(s string) { word(uint64(len(s))); b.WriteString(s) }
+	b = append(b, a.Type.String()...)
+	word := func(x uint64) { b = binary.LittleEndian.AppendUint64(b, x) }
+	text := func(s string) { word(uint64(len(s))); b = append(b, s...) }
 	switch a.Type {
 	case graph.AttrFloat:
 		word(uint64(math.Float32bits(a.F)))
@@ -92,13 +86,13 @@ func attrText(a *graph.Attr) (string, bool) {
 	case graph.AttrTensor:
 		t, ok := TensorKey(a.T)
 		if !ok {
-			return "", false
+			return b, false
 		}
 		text(t)
 	default:
-		return "", false
+		return b, false
 	}
-	return b.String(), true
+	return b, true
 }
 
 // TensorKey returns a text that two tensors share exactly if type, shape and elements, bit by bit, are the same. It

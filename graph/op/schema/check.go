@@ -98,8 +98,30 @@ type binding struct {
 // checker collects violations. Nodes without any are the rule, so nothing is written or allocated for those.
 type checker struct {
 	found []Violation
-	bound []binding
-	few   [4]binding // room for bound
+	few   [4]binding
+	bound int       // how many of few there are
+	more  []binding // beyond those
+}
+
+// binding returns the binding of a type variable, nil if it has none yet.
+func (c *checker) binding(variable string) *binding {
+	for _, list := range [][]binding{c.few[:c.bound], c.more} {
+		for i := range list {
+			if list[i].variable == variable {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (c *checker) bind(b binding) {
+	if c.bound == len(c.few) {
+		c.more = append(c.more, b)
+		return
+	}
+	c.few[c.bound] = b
+	c.bound++
 }
 
 func (c *checker) report(format string, args ...any) {
@@ -159,19 +181,12 @@ func (c *checker) operand(where place, o Operand) {
 	if p.TypeVar == "" { // a fixed type: its set has one member
 		return
 	}
-	for _, b := range c.bound {
-		if b.variable != p.TypeVar {
-			continue
-		}
-		if b.typ != o.Type {
-			c.report("%s has type %s, but %s is %s by %s", where, o.Type, p.TypeVar, b.typ, b.where)
-		}
-		return
+	switch b := c.binding(p.TypeVar); {
+	case b == nil:
+		c.bind(binding{p.TypeVar, o.Type, where})
+	case b.typ != o.Type:
+		c.report("%s has type %s, but %s is %s by %s", where, o.Type, p.TypeVar, b.typ, b.where)
 	}
-	if c.bound == nil {
-		c.bound = c.few[:0]
-	}
-	c.bound = append(c.bound, binding{p.TypeVar, o.Type, where})
 }
 
 func (c *checker) attrs(s *Schema, attrs []AttrFact) {

@@ -65,7 +65,7 @@ func (s *shrinker) message(m *message, lo, hi, depth int, exact bool) *SyntaxErr
 				canonical = canonical && e.minimal()
 			}
 		default:
-			s.out = append(s.out, s.data[e.start:e.end]...)
+			s.write(e.start, e.end)
 			if s.origins {
 				own = append(own, s.data[e.start:e.end]...)
 			}
@@ -79,6 +79,15 @@ func (s *shrinker) message(m *message, lo, hi, depth int, exact bool) *SyntaxErr
 	return nil
 }
 
+// write appends data[lo:hi]. The skeleton of a large graph takes megabytes, so its buffer doubles where append would copy
+// five times as much as it holds in the end.
+func (s *shrinker) write(lo, hi int) {
+	if more := hi - lo; len(s.out)+more > cap(s.out) {
+		s.out = slices.Grow(s.out, max(more, cap(s.out), 1<<12))
+	}
+	s.out = append(s.out, s.data[lo:hi]...)
+}
+
 func (s *shrinker) origin(lo, hi int) {
 	s.out = s.store.appendMark(s.out, originMark, len(s.store.origins))
 	s.store.origins = append(s.store.origins, origin{ref: Ref{s.src, int64(lo), int64(hi - lo)}})
@@ -87,7 +96,7 @@ func (s *shrinker) origin(lo, hi int) {
 // child appends the field e, a message, with its new length.
 func (s *shrinker) child(f field, e element, depth int, exact bool) *SyntaxError {
 	start := len(s.out)
-	s.out = append(s.out, s.data[e.start:e.val]...)
+	s.write(e.start, e.val)
 	body := len(s.out)
 	if fail := s.message(f.child, e.val, e.end, depth+1, exact); fail != nil {
 		return fail
