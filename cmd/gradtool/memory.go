@@ -9,8 +9,8 @@ import (
 )
 
 // firstCollection is the heap, in percent of the runtime's least one of 4 MiB, at which garbage is collected for the
-// first time: 64 MiB. Most runs are over by then, and a tenth of their time went into collections.
-const firstCollection = 1600
+// first time: 128 MiB. Most runs are over by then, and a tenth of their time went into collections.
+const firstCollection = 3200
 
 // delayCollection puts the first collection of garbage off. From then on the usual pace holds, which the
 // variable GOGC can set, so that large heaps grow no faster than they would.
