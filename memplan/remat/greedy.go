@@ -11,21 +11,25 @@ import (
 // for which that costs least for each byte and step of the excess that goes away.
 type fitter struct {
 	g        *Graph
+	parents  table // what a node reads
+	takes    table // what it may take over
+	children table // who reads it
 	budget   int64
 	sequence []int32
 
-	made   []int32 // by node, scratch: its latest computation
-	uses   []int32 // steps that read the computation of a step, those of one after those of another, in order
-	first  []int32 // by step, where its uses begin in uses; one more at the end
+	latest []int32 // by node, its latest computation
+	prev   []int32 // by step, the computation of its node in front of it, -1 for none
+	last   []int32 // by step, the last step that uses its result
+	from   []int32 // scratch: computations that may be taken over, those of one step after those of another
 	memory []int64 // by step
 	excess []int64 // by step, sum in front of it of what is above the budget
 	lots   []int64 // by step, number of steps in front of it that are above the budget
-	when   [][]int32
 
 	options []option
 	round   int32
 	dropped []int32 // by node, the last round that dropped it
 	needed  []int32 // by node, the last round that computed it again or read it for that
+	reads   []int32 // by node, the last round whose step reads or makes it
 	cost    int64
 	rng     *rand.Rand
 	work    int64 // steps measured
@@ -33,6 +37,7 @@ type fitter struct {
 	seen   []int32 // by node, the last query that entered it in a recipe
 	query  int32
 	recipe []int32 // what is computed again, operands first
+	spare  []int32 // scratch: the next sequence
 }
 
 // evictions is how many may be made in a row without memory being less in excess than before.
@@ -44,8 +49,24 @@ const recipeMost = 64
 // newFitter returns a fitter for sequences of g.
 func newFitter(g *Graph) *fitter {
 	n := len(g.Names)
-	return &fitter{g: g, made: make([]int32, n), seen: make([]int32, n), when: make([][]int32, n), dropped: make([]int32, n), needed: make([]int32, n)}
+	return &fitter{g: g, parents: newTable(g.Parents, n), takes: newTable(g.Takes, n), children: newTable(g.children(), n),
+		latest: make([]int32, n), seen: make([]int32, n), dropped: make([]int32, n), needed: make([]int32, n), reads: make([]int32, n)}
 }
+
+// table is a list for each node, all in one piece of memory.
+type table struct{ from, list []int32 }
+
+// newTable returns the lists of n nodes; nil stands for empty ones.
+func newTable(lists [][]int32, n int) table {
+	t := table{from: make([]int32, n+1)}
+	for v, list := range lists {
+		t.list = append(t.list, list...)
+		t.from[v+1] = int32(len(t.list))
+	}
+	return t
+}
+
+func (t *table) of(v int32) []int32 { return t.list[t.from[v]:t.from[v+1]] }
 
 // fit returns a sequence within the budget that starts from the given one and costs less than limit, nil if it finds none. With
 // rng scores are off by up to a half, so that other choices are made than the best.
@@ -80,62 +101,49 @@ func sized[T any](s []T, n int) []T {
 func (f *fitter) measure() int32 {
 	g, n := f.g, len(f.sequence)
 	f.work += int64(n)
-	f.first, f.memory = sized(f.first, n+1), sized(f.memory, n)
+	f.prev, f.last, f.memory = sized(f.prev, n), sized(f.last, n), sized(f.memory, n)
 	f.excess, f.lots = sized(f.excess, n+1), sized(f.lots, n+1)
-	clear(f.first)
-	for v := range f.when {
-		f.when[v] = f.when[v][:0]
+	f.from = f.from[:0]
+	for v := range f.latest {
+		f.latest[v] = -1
 	}
-	edges := 0
-	for s, v := range f.sequence {
-		for _, p := range g.Parents[v] {
-			f.first[f.made[p]]++
-			edges++
+	for k, v := range f.sequence {
+		s := int32(k)
+		for _, p := range f.parents.of(v) {
+			f.last[f.latest[p]] = s
 		}
-		f.made[v] = int32(s)
-		f.when[v] = append(f.when[v], int32(s))
-	}
-	f.uses = sized(f.uses, edges)
-	sum := int32(0)
-	for s, k := range f.first {
-		sum += k
-		f.first[s] = sum
-	}
-	for s := n - 1; s >= 0; s-- { // counted down, so that each list is in order
-		v := f.sequence[s]
-		when := f.when[v]
-		if k := len(when) - 1; when[k] == int32(s) {
-			f.when[v] = when[:k]
+		for _, p := range f.takes.of(v) {
+			f.from = append(f.from, f.latest[p])
 		}
-		for _, p := range g.Parents[v] {
-			made := f.when[p]
-			c := made[len(made)-1]
-			f.first[c]--
-			f.uses[f.first[c]] = int32(s)
+		f.prev[s], f.last[s] = f.latest[v], s
+		f.latest[v] = s
+	}
+	frees := f.excess // what goes away behind a step
+	clear(frees)
+	for s, until := range f.last {
+		frees[until] += g.Memory[f.sequence[s]]
+	}
+	var live, excess, lots int64
+	top, taken := int32(0), f.from
+	for k, v := range f.sequence {
+		s := int32(k)
+		live += g.Memory[v]
+		m := live + g.extra(v)
+		if t := len(f.takes.of(v)); t > 0 {
+			var most int64
+			for _, c := range taken[:t] {
+				if f.last[c] == s {
+					most = max(most, min(g.Memory[f.sequence[c]], g.Memory[v]))
+				}
+			}
+			m -= most
+			taken = taken[t:]
 		}
-	}
-	for s, v := range f.sequence {
-		f.when[v] = append(f.when[v], int32(s))
-	}
-	// Memory: each computation from its step to its last reader, taken over there or not.
-	clear(f.memory)
-	f.excess[n] = 0
-	clear(f.excess[:n])
-	for s, v := range f.sequence {
-		f.excess[s] += g.Memory[v]
-		f.excess[f.until(int32(s))+1] -= g.Memory[v]
-	}
-	var live int64
-	top := int32(0)
-	for s, v := range f.sequence {
-		live += f.excess[s]
-		f.memory[s] = live + g.extra(v) - f.taken(int32(s))
-		if f.memory[s] > f.memory[top] {
-			top = int32(s)
+		live -= frees[s]
+		f.memory[s] = m
+		if m > f.memory[top] {
+			top = s
 		}
-	}
-	var excess, lots int64
-	for s, m := range f.memory {
 		f.excess[s], f.lots[s] = excess, lots
 		if m > f.budget {
 			excess, lots = excess+m-f.budget, lots+1
@@ -145,37 +153,29 @@ func (f *fitter) measure() int32 {
 	return top
 }
 
-// until returns the last step that uses the computation of step s.
-func (f *fitter) until(s int32) int32 {
-	if a, b := f.first[s], f.first[s+1]; b > a {
-		return f.uses[b-1]
-	}
-	return s
-}
-
-// taken returns the memory that step s takes over.
-func (f *fitter) taken(s int32) int64 {
-	var most int64
-	v := f.sequence[s]
-	for _, p := range f.g.takes(v) {
-		if c := f.before(p, s); f.until(c) == s {
-			most = max(most, min(f.g.Memory[p], f.g.Memory[v]))
-		}
-	}
-	return most
-}
-
 // before returns the last computation of v in front of step s, -1 for none.
 func (f *fitter) before(v, s int32) int32 {
-	when := f.when[v]
-	k := len(when) - 1
-	for k >= 0 && when[k] >= s {
-		k--
+	c := f.latest[v]
+	for c >= s {
+		c = f.prev[c]
 	}
-	if k < 0 {
-		return -1
+	return c
+}
+
+// around returns the last step up to top that uses the computation c, itself if none does, and the first one behind it;
+// there is one.
+func (f *fitter) around(c, top int32) (last, next int32) {
+	last, next = c, f.last[c]
+	for _, u := range f.children.of(f.sequence[c]) {
+		for s := f.latest[u]; s > last; s = f.prev[s] {
+			if s <= top {
+				last = s
+				break
+			}
+			next = min(next, s)
+		}
 	}
-	return when[k]
+	return last, next
 }
 
 // option is a result that may be dropped at the step at hand.
@@ -188,49 +188,12 @@ type option struct {
 // evict drops the results that pay most of those idle at step top, until as much goes away there as is in excess. None
 // of those dropped at a time plays a part in the recipe of another.
 func (f *fitter) evict(top int32) bool {
-	at := f.sequence[top]
-	f.options = f.options[:0]
-	for c := range top {
-		v := f.sequence[c]
-		m := f.g.Memory[v]
-		if m == 0 || v == at || f.g.once(v) || f.until(c) <= top || slices.Contains(f.g.Parents[at], v) {
-			continue
-		}
-		last, next := c, int32(-1)
-		for _, u := range f.uses[f.first[c]:f.first[c+1]] {
-			if u > top {
-				next = u
-				break
-			}
-			last = u
-		}
-		cost, kept, ok := f.price(v, next, top)
-		if !ok || kept >= m {
-			continue
-		}
-		gain := min(f.excess[next]-f.excess[last+1], (m-kept)*(f.lots[next]-f.lots[last+1]))
-		score := float64(gain) / float64(cost+1)
-		if f.rng != nil {
-			score = float64(score * (0.5 + f.rng.Float64()))
-		}
-		f.options = append(f.options, option{v, next, m - kept, score})
-	}
-	slices.SortStableFunc(f.options, func(a, b option) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		}
-		return 0
-	})
 	f.round++
+	f.offer(top)
 	excess := f.memory[top] - f.budget
 	var added []insertion
-	for _, o := range f.options {
-		if excess <= 0 || len(added) == 1+len(f.g.Names)/batch {
-			break
-		}
+	for excess > 0 && len(added) < 1+len(f.g.Names)/batch && len(f.options) > 0 {
+		o := f.best()
 		if f.dropped[o.node] == f.round || f.needed[o.node] == f.round {
 			continue
 		}
@@ -240,7 +203,7 @@ func (f *fitter) evict(top int32) bool {
 		}
 		for _, u := range f.recipe {
 			f.needed[u] = f.round
-			for _, p := range f.g.Parents[u] {
+			for _, p := range f.parents.of(u) {
 				f.needed[p] = f.round
 			}
 		}
@@ -253,13 +216,58 @@ func (f *fitter) evict(top int32) bool {
 	return len(added) > 0
 }
 
+// offer lists the results that may be dropped at step top.
+func (f *fitter) offer(top int32) {
+	at := f.sequence[top]
+	f.reads[at] = f.round
+	for _, p := range f.parents.of(at) {
+		f.reads[p] = f.round
+	}
+	f.options = f.options[:0]
+	for k, until := range f.last[:top] {
+		if until <= top {
+			continue
+		}
+		c := int32(k)
+		v := f.sequence[c]
+		m := f.g.Memory[v]
+		if m == 0 || f.reads[v] == f.round || f.g.once(v) {
+			continue
+		}
+		last, next := f.around(c, top)
+		cost, kept, ok := f.price(v, next, top)
+		if !ok || kept >= m {
+			continue
+		}
+		gain := min(f.excess[next]-f.excess[last+1], (m-kept)*(f.lots[next]-f.lots[last+1]))
+		score := float64(gain) / float64(cost+1)
+		if f.rng != nil {
+			score = float64(score * (0.5 + f.rng.Float64()))
+		}
+		f.options = append(f.options, option{v, next, m - kept, score})
+	}
+}
+
+// best takes the option with the highest score out of the list, the first one of equals.
+func (f *fitter) best() option {
+	at := 0
+	for i := range f.options {
+		if f.options[i].score > f.options[at].score {
+			at = i
+		}
+	}
+	o := f.options[at]
+	f.options = slices.Delete(f.options, at, at+1)
+	return o
+}
+
 // clashes reports whether the recipe at hand makes or reads a result that was dropped in this round.
 func (f *fitter) clashes() bool {
 	for _, u := range f.recipe {
 		if f.dropped[u] == f.round {
 			return true
 		}
-		for _, p := range f.g.Parents[u] {
+		for _, p := range f.parents.of(u) {
 			if f.dropped[p] == f.round {
 				return true
 			}
@@ -279,14 +287,14 @@ type insertion struct {
 
 func (f *fitter) insert(list []insertion) {
 	slices.SortStableFunc(list, func(a, b insertion) int { return int(a.step - b.step) })
-	out := make([]int32, 0, len(f.sequence)+len(list)*2)
+	out := f.spare[:0]
 	from := int32(0)
 	for _, in := range list {
 		out = append(out, f.sequence[from:in.step]...)
 		out = append(out, in.recipe...)
 		from = in.step
 	}
-	f.sequence = append(out, f.sequence[from:]...)
+	f.sequence, f.spare = append(out, f.sequence[from:]...), f.sequence
 }
 
 // price returns the cost of computing v in front of a step with all of its operands that are not at hand there, and the
@@ -304,7 +312,7 @@ const light = 16
 func (f *fitter) gather(v, step, top int32, cost, kept *int64) bool {
 	f.seen[v] = f.query
 	*cost += f.g.Cost[v]
-	for _, p := range f.g.Parents[v] {
+	for _, p := range f.parents.of(v) {
 		if f.seen[p] == f.query {
 			continue
 		}
@@ -312,7 +320,7 @@ func (f *fitter) gather(v, step, top int32, cost, kept *int64) bool {
 		if c < 0 {
 			return false
 		}
-		until := f.until(c)
+		until := f.last[c]
 		if until >= step {
 			f.seen[p] = f.query
 			continue // at hand

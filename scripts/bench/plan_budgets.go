@@ -1,0 +1,155 @@
+//go:build ignore
+
+// Program plan_budgets measures plans within budgets of training graphs of real networks, gradients as outputs or, with
+// -sgd, with a step of gradient descent for each parameter. For each network it makes the plans for all budgets, as "plan
+// --budget" does, and prints what they cost at some of them in percent of all work. Each plan is replayed; peaks and costs
+// must be monotone. It ends with 1 if a plan is wrong or misses its aim.
+//
+//	plan_budgets [-n BATCH] [-sgd] [-apply] [-train DIR] [-cpuprofile FILE] [NAME...]
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"time"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+	"gradtool/memplan"
+	"gradtool/memplan/recompute"
+	"gradtool/memplan/remat"
+)
+
+var (
+	batch   = flag.Int64("n", 32, "batch; 0: the one that the model was exported with")
+	descent = flag.Bool("sgd", false, "with a step of gradient descent for each parameter")
+	apply   = flag.Bool("apply", false, "also write each of 50 budgets into the model, and place it in an arena")
+	profile = flag.String("cpuprofile", "", "write a profile of the searches to `FILE`")
+	moves   = flag.Int("moves", recompute.DefaultMoves, "effort")
+)
+
+// shown are the budgets that are printed, in percent of the peak of the order given.
+var shown = []int64{90, 75, 60, 50, 40, 30, 20}
+
+func main() {
+	flag.Parse()
+	b := &bench{}
+	b.build()
+	defer os.RemoveAll(b.tmp)
+	if *profile != "" {
+		f := must(os.Create(*profile))
+		check(pprof.StartCPUProfile(f))
+		defer pprof.StopCPUProfile()
+	}
+	fmt.Println("own: peak of the order given; low: the lowest peak found, in % of it; cost +% at budgets; aim: 4 s of all processors")
+	fmt.Printf("%-20s %6s %5s %12s %6s", "", "nodes", "N", "own", "low")
+	for _, s := range shown {
+		fmt.Printf(" %7d%%", s)
+	}
+	fmt.Printf(" %7s %7s\n", "cpu s", "s")
+	for _, dir := range modelDirs() {
+		b.budgets(dir)
+	}
+	if b.missed > 0 {
+		fmt.Printf("\n%d aims missed\n", b.missed)
+		pprof.StopCPUProfile()
+		os.Exit(1)
+	}
+}
+
+// budgets prints the row of one network.
+func (b *bench) budgets(dir string) {
+	n := *batch
+	if n == 0 {
+		n = exported(dir)
+	}
+	m, c := load(b.training(dir), n, *descent)
+	defer c.Close()
+	wall, begin := time.Now(), cpu()
+	p, front, base := plans(m, *moves)
+	seconds, took := cpu()-begin, time.Since(wall).Seconds()
+	for i, f := range front {
+		if err := remat.Check(p.Graph, f, f.Peak); err != nil {
+			fmt.Printf("%s: plan %d is wrong: %v %s\n", filepath.Base(dir), i, err, b.verdict(false))
+		}
+		if i > 0 && (f.Peak >= front[i-1].Peak || f.Cost <= front[i-1].Cost) {
+			fmt.Printf("%s: plan %d is not below and behind the one before %s\n", filepath.Base(dir), i, b.verdict(false))
+		}
+	}
+	low := front[len(front)-1].Peak
+	fmt.Printf("%-20s %6d %5d %12d %5.1f%%", filepath.Base(dir), len(m.Graph.Nodes), n, base, 100*float64(low)/float64(base))
+	all := float64(p.Graph.BaseCost())
+	for _, s := range shown {
+		at := slices.IndexFunc(front, func(f remat.Plan) bool { return f.Peak <= base/100*s })
+		if at < 0 {
+			fmt.Printf(" %8s", "-")
+			continue
+		}
+		fmt.Printf(" %8.3f", 100*(float64(front[at].Cost)/all-1))
+	}
+	fmt.Printf(" %7.2f %7.2f %s\n", seconds, took, b.verdict(seconds <= 4))
+	if *apply {
+		b.apply(dir, n, p, front, base)
+	}
+}
+
+// apply writes plans for 50 budgets into the model and places them.
+func (b *bench) apply(dir string, n int64, p *recompute.Problem, front []remat.Plan, base int64) {
+	lastPeak, lastCost, fit, wrong := int64(1)<<62, int64(0), 0, 0
+	var gap float64
+	name := filepath.Base(dir)
+	fail := func(format string, args ...any) {
+		wrong++
+		fmt.Printf("  %s: %s %s\n", name, fmt.Sprintf(format, args...), b.verdict(false))
+	}
+	arenas := map[int64]int64{} // by peak
+	for k := int64(50); k > 0; k-- {
+		budget := base / 50 * k
+		chosen, err := p.Choose(front, budget)
+		if err != nil {
+			break
+		}
+		fit++
+		if chosen.Peak > budget || chosen.Peak > lastPeak || chosen.Cost < lastCost {
+			fail("budget %d: peak %d, cost %d behind %d, %d", budget, chosen.Peak, chosen.Cost, lastPeak, lastCost)
+		}
+		lastPeak, lastCost = chosen.Peak, chosen.Cost
+		if _, ok := arenas[chosen.Peak]; ok {
+			continue
+		}
+		m, c := load(b.training(dir), n, *descent)
+		q, _ := problem(m)
+		must(q.Apply(chosen.Sequence, recompute.BarrierData))
+		must(op.Infer(m))
+		made := must(memplan.Make(m.Graph, memplan.PlanOptions{KeepOrder: true}))
+		made.Apply()
+		plan := made.Plan(nil)
+		if err := memplan.Check(m.Graph, plan); err != nil {
+			fail("budget %d: %v", budget, err)
+		}
+		arenas[chosen.Peak] = plan.Arena
+		if plan.Arena > budget {
+			gap = max(gap, 100*(float64(plan.Arena)/float64(budget)-1))
+		}
+		c.Close()
+	}
+	fmt.Printf("  %d budgets with a plan, %d violations; arenas above the budget by %.2f %% at most before another plan is asked for\n", fit, wrong, gap)
+}
+
+// problem states a model's problem as plan --budget does.
+func problem(m *graph.Model) (*recompute.Problem, int64) {
+	given := must(memplan.Analyze(m.Graph, nil, memplan.Options{}))
+	opt := recompute.Options{Given: slices.Clone(m.Graph.Nodes)}
+	must(memplan.Make(m.Graph, memplan.PlanOptions{Effort: 1})).Apply()
+	return must(recompute.New(m, opt)), given.Peak
+}
+
+// plans returns a model's problem, the plans for all budgets, and the peak of the order given.
+func plans(m *graph.Model, moves int) (*recompute.Problem, []remat.Plan, int64) {
+	p, base := problem(m)
+	return p, must(p.Front(base, moves)), base
+}
