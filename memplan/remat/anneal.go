@@ -203,24 +203,6 @@ func (a *annealer) less() bool {
 	return true
 }
 
-// sweep removes computations of the operands of v that nobody reads.
-func (a *annealer) sweep(v int32, depth int) {
-	for _, p := range a.g.Parents[v] {
-		if len(a.when[p]) < 2 {
-			continue
-		}
-		for k := len(a.when[p]) - 1; k >= 0; k-- {
-			if a.until[p][k] == a.when[p][k] && len(a.when[p]) > 1 {
-				a.remove(p, a.when[p][k])
-				if depth > 0 {
-					a.sweep(p, depth-1)
-				}
-				break
-			}
-		}
-	}
-}
-
 // shift moves a computation to another place between its operands and its readers.
 func (a *annealer) shift() bool {
 	v := int32(a.pick(len(a.when)))

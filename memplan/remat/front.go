@@ -31,7 +31,15 @@ func Front(g *Graph, budgets []int64, moves int, others ...[]int32) ([]Plan, err
 			h := *g
 			h.Order = order
 			l.family = append(l.family, family(&h, relatives/len(l.greedy))...)
+			for _, s := range segments(&h) {
+				u, err := Simulate(g, s)
+				if err != nil {
+					return nil, err
+				}
+				l.segments = append(l.segments, Plan{s, u.Peak, u.Cost})
+			}
 		}
+		slices.SortStableFunc(l.segments, func(a, b Plan) int { return compare(a.Cost, b.Cost) })
 	}
 	failed := 0
 	for k, b := range budgets {
@@ -54,6 +62,7 @@ func Front(g *Graph, budgets []int64, moves int, others ...[]int32) ([]Plan, err
 
 const (
 	relatives = 16 // sequences of a family
+	polished  = 4  // sequences of segments that are polished for a budget, the cheapest
 	patience  = 3  // budgets in a row that may go without a plan before lower ones are given up
 )
 
@@ -64,6 +73,8 @@ type ladder struct {
 	greedy   [][]int32 // what evictions alone led to, from each order
 	annealed []int32   // the last plan
 	family   [][]int32
+	segments []Plan // by rising cost
+	polisher polisher
 }
 
 // cool is the schedule of annealing from a good start.
@@ -97,6 +108,22 @@ func (l *ladder) climb(budget int64, moves int, seed uint64, rungs int64) []int3
 	}
 	for k, until := 0, l.fitter.work+share; k < len(l.family) && l.fitter.work < until; k++ {
 		try(l.family[(k+int(seed))%len(l.family)])
+	}
+	polish := func(from []int32) {
+		s := l.polisher.polish(l.g, from, budget)
+		if c := costOf(l.g, s); c < cost {
+			best, cost = s, c
+		}
+	}
+	n := 0
+	for _, p := range l.segments {
+		if p.Peak <= budget && n < polished {
+			polish(p.Sequence)
+			n++
+		}
+	}
+	if best != nil {
+		polish(best)
 	}
 	for n, until := 0, l.fitter.work+share; best == nil && n < retries && l.fitter.work < until; n++ {
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))

@@ -20,6 +20,8 @@ type timeline struct {
 	dups     []int32 // nodes that are computed more than once
 	dupAt    []int32 // where they are in dups, -1
 	taken    []int64 // by slot, the memory that its step takes over from an operand
+	room     int     // slots for each step, at least
+	delta    []int64 // scratch
 }
 
 // change is one that can be taken back.
@@ -33,9 +35,16 @@ const empty = int64(1) << 60
 
 // newTimeline lays out a sequence.
 func newTimeline(g *Graph, sequence []int32) *timeline {
-	t := &timeline{g: g, children: g.children(), when: make([][]int32, len(g.Names)), until: make([][]int32, len(g.Names)), dupAt: make([]int32, len(g.Names))}
+	t := &timeline{g: g, children: g.children(), room: 10}
+	t.makeLists()
 	t.layOut(sequence)
 	return t
+}
+
+// makeLists makes what there is for each node.
+func (t *timeline) makeLists() {
+	n := len(t.g.Names)
+	t.when, t.until, t.dupAt = make([][]int32, n), make([][]int32, n), make([]int32, n)
 }
 
 // sequence returns the steps.
@@ -52,10 +61,10 @@ func (t *timeline) sequence() []int32 {
 // layOut sets the sequence anew, with room around every step.
 func (t *timeline) layOut(sequence []int32) {
 	t.slots = 256
-	for int(t.slots) < 10*len(sequence) {
+	for int(t.slots) < t.room*len(sequence) {
 		t.slots *= 2
 	}
-	t.at = make([]int32, t.slots)
+	t.at = sized(t.at, int(t.slots))
 	for k := range t.at {
 		t.at[k] = -1
 	}
@@ -66,7 +75,9 @@ func (t *timeline) layOut(sequence []int32) {
 	}
 	t.dups = t.dups[:0]
 	t.steps, t.cost = int32(len(sequence)), 0
-	delta := make([]int64, t.slots+1)
+	t.delta = sized(t.delta, int(t.slots)+1)
+	delta := t.delta
+	clear(delta)
 	for k, v := range sequence {
 		slot := int32((2*int64(k) + 1) * int64(t.slots) / int64(2*len(sequence)))
 		t.at[slot] = v
@@ -86,9 +97,8 @@ func (t *timeline) layOut(sequence []int32) {
 			t.mark(int32(v))
 		}
 	}
-	t.taken = make([]int64, t.slots)
-	t.peak = make([]int64, 2*t.slots)
-	t.add = make([]int64, t.slots)
+	t.taken, t.peak, t.add = sized(t.taken, int(t.slots)), sized(t.peak, 2*int(t.slots)), sized(t.add, int(t.slots))
+	clear(t.add)
 	var live int64
 	for k := range t.slots {
 		live += delta[k]
@@ -320,6 +330,24 @@ func (t *timeline) drop(v, slot int32) {
 // removable reports whether computation k of v can go.
 func (t *timeline) removable(v int32, k int) bool {
 	return len(t.when[v]) > 1 && (k > 0 || t.until[v][0] == t.when[v][0])
+}
+
+// sweep removes computations of the operands of v that nobody reads.
+func (t *timeline) sweep(v int32, depth int) {
+	for _, p := range t.g.Parents[v] {
+		if len(t.when[p]) < 2 {
+			continue
+		}
+		for k := len(t.when[p]) - 1; k >= 0; k-- {
+			if t.until[p][k] == t.when[p][k] && len(t.when[p]) > 1 {
+				t.remove(p, t.when[p][k])
+				if depth > 0 {
+					t.sweep(p, depth-1)
+				}
+				break
+			}
+		}
+	}
 }
 
 // undo takes back all changes since the log was emptied.
