@@ -62,7 +62,10 @@ func matmulVJP(c *Ctx) []*graph.Value {
 
 // rows returns x as a matrix whose rows are its last axis, of the given size.
 func rows(c *Ctx, x, size *graph.Value) *graph.Value {
-	if len(x.Type.Shape) == 2 {
+	switch len(x.Type.Shape) {
+	case 1:
+		return c.Unsqueeze(x, 0)
+	case 2:
 		return x
 	}
 	return c.Op("Reshape", []*graph.Value{x, c.Concat(0, c.Ints(-1), size)})
@@ -79,7 +82,7 @@ func timesTransposed(c *Ctx, g, b *graph.Value) *graph.Value {
 // contractBatch returns the sum over the batch of g b^T, for g of [..., M, N] and b of [..., K, N] with equal batch
 // axes, as one product of matrices [M, ...N] and [K, ...N].
 func contractBatch(c *Ctx, g, b *graph.Value) *graph.Value {
-	wide := func(x *graph.Value, rows *graph.Value) *graph.Value {
+	wide := func(x *graph.Value) *graph.Value {
 		r := len(x.Type.Shape)
 		perm := []int64{int64(r - 2)}
 		for i := range r {
@@ -87,9 +90,9 @@ func contractBatch(c *Ctx, g, b *graph.Value) *graph.Value {
 				perm = append(perm, int64(i))
 			}
 		}
-		return c.Op("Reshape", []*graph.Value{c.Transpose(x, perm...), c.Concat(0, rows, c.Ints(-1))})
+		return c.Op("Flatten", []*graph.Value{c.Transpose(x, perm...)}, graph.IntAttr("axis", 1))
 	}
-	return c.Op("Gemm", []*graph.Value{wide(g, c.DimOf(g, -2)), wide(b, c.DimOf(b, -2))}, graph.IntAttr("transB", 1))
+	return c.Op("Gemm", []*graph.Value{wide(g), wide(b)}, graph.IntAttr("transB", 1))
 }
 
 // matmulUnknownRank is matmulVJP with shapes worked out at run time: vectors get their axis of size 1, and matrices

@@ -85,7 +85,8 @@ func (a *attentionBuild) group(x *graph.Value) *graph.Value {
 	if a.same {
 		return x
 	}
-	return a.Op("Reshape", vals(x, a.Concat(0, a.DimOf(x, 0), a.DimOf(a.k, 1), a.Ints(-1), a.DimOf(x, 3))))
+	rows := a.Div(a.Mul(a.DimOf(x, 1), a.DimOf(x, 2)), a.DimOf(a.k, 1))
+	return a.Reshape(x, a.Concat(0, a.DimOf(x, 0), a.DimOf(a.k, 1), rows, a.DimOf(x, 3)))
 }
 
 // ungroup is the inverse of group.
@@ -93,7 +94,7 @@ func (a *attentionBuild) ungroup(x *graph.Value) *graph.Value {
 	if a.same {
 		return x
 	}
-	return a.Op("Reshape", vals(x, a.Concat(0, a.DimOf(a.q, 0), a.DimOf(a.q, 1), a.DimOf(a.q, 2), a.Ints(-1))))
+	return a.Reshape(x, a.Concat(0, a.DimOf(a.q, 0), a.DimOf(a.q, 1), a.DimOf(a.q, 2), a.DimOf(x, 3)))
 }
 
 // scale returns the factor of Q·Kᵀ as a scalar.

@@ -2,6 +2,7 @@ package op
 
 import (
 	"math"
+	"slices"
 
 	"gradtool/graph"
 )
@@ -228,9 +229,36 @@ func (b *Builder) Reshape(x, shape *graph.Value) *graph.Value {
 	return b.Op("Reshape", vals(x, shape), graph.IntAttr("allowzero", 1))
 }
 
-// ReshapeTo returns x in a shape given as numbers, where -1 may stand once for what is left.
+// ReshapeTo returns x in a shape given as numbers, where 0 copies an axis and -1 may stand once for what is left.
 func (b *Builder) ReshapeTo(x *graph.Value, dims ...int64) *graph.Value {
-	return b.Op("Reshape", vals(x, b.Ints(dims...)))
+	return b.Op("Reshape", vals(x, b.Ints(settled(x.Type.Shape, dims)...)))
+}
+
+// settled returns dims with the number in place of -1, if it is known from the axes of s that are not copied: of an
+// empty batch, -1 leaves open what is meant.
+func settled(s graph.Shape, dims []int64) []int64 {
+	open := slices.Index(dims, -1)
+	if s == nil || open < 0 {
+		return dims
+	}
+	left, want := graph.Known(1), int64(1)
+	for i, d := range s {
+		if i >= len(dims) || dims[i] != 0 {
+			left = left.Mul(d)
+		}
+	}
+	for _, d := range dims {
+		if d > 0 {
+			want *= d
+		}
+	}
+	n, ok := left.Int()
+	if !ok || n == 0 || n%want != 0 {
+		return dims
+	}
+	dims = slices.Clone(dims)
+	dims[open] = n / want
+	return dims
 }
 
 // ReshapeLike returns x in y's shape.

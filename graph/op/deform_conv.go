@@ -164,14 +164,14 @@ func decomposeDeformConv(b *Builder, n *graph.Node) []*graph.Value {
 	reshape := func(v *graph.Value, shape ...*graph.Value) *graph.Value {
 		return b.Op("Reshape", vals(v, b.Concat(0, shape...)))
 	}
-	offsets := reshape(offset, b.Ints(0, offsetGroups), taps, b.Ints(int64(r), -1)) // [N, groups, taps, axes, places]
+	offsets := reshape(offset, b.Ints(0, offsetGroups), taps, b.Ints(int64(r)), places) // [N, groups, taps, axes, places]
 	for a := range r {
 		tap := b.Unsqueeze(d.grid(d.kernel, a, r, dilation[a], -pads[a]), 1)
 		base := b.Cast(b.Add(tap, d.grid(d.out, a, r, stride[a], 0)), x.Type.Elem)
 		d.addAxis(b.Add(base, b.Gather(offsets, b.IntScalar(int64(a)), 3)), a)
 	}
 	perOffset := b.divided(x, 1, offsetGroups)
-	elements := reshape(x, b.Ints(0, offsetGroups), perOffset, b.Ints(-1)) // [N, groups, channels, elements]
+	elements := reshape(x, b.Ints(0, offsetGroups), perOffset, b.product(d.in)) // [N, groups, channels, elements]
 	repeat := b.Concat(0, b.Ints(1, 1), perOffset, b.Ints(1))
 	flat := func(v *graph.Value) *graph.Value { return b.ReshapeTo(v, 0, 0, 1, -1) }
 	var columns *graph.Value // [N, groups, channels, taps*places]
@@ -187,9 +187,10 @@ func decomposeDeformConv(b *Builder, n *graph.Node) []*graph.Value {
 	if mask != nil {
 		columns = b.Mul(columns, b.ReshapeTo(mask, 0, offsetGroups, 1, -1))
 	}
-	columns = reshape(columns, b.Ints(0, groups, -1), places)
-	matrix := reshape(weights, b.Ints(groups), b.divided(weights, 0, groups), b.Ints(-1))
-	y := reshape(b.MatMul(matrix, columns), b.Ints(0), b.DimOf(weights, 0), d.out)
+	depth := b.Mul(b.DimOf(weights, 1), taps) // elements that a result is the sum of
+	columns = reshape(columns, b.Ints(0, groups), depth, places)
+	matrix := b.Reshape(weights, b.Concat(0, b.Ints(groups), b.divided(weights, 0, groups), depth))
+	y := b.Reshape(b.MatMul(matrix, columns), b.Concat(0, b.DimOf(x, 0), b.DimOf(weights, 0), d.out))
 	if bias != nil {
 		var axes []int64
 		for i := range r {

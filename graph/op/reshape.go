@@ -90,6 +90,8 @@ func evalReshape(c *EvalCtx) error {
 func reshaped(have []int, target []int64, allowZero bool) ([]int, error) {
 	out := make([]int, len(target))
 	open, known := -1, 1
+	left := 1 // elements along the axes of the operand that are not copied
+	copied := make([]bool, len(have))
 	for i, n := range target {
 		switch {
 		case n == -1 && open < 0:
@@ -101,23 +103,25 @@ func reshaped(have []int, target []int64, allowZero bool) ([]int, error) {
 			if i >= len(have) {
 				return nil, fmt.Errorf("shape %v copies axis %d of a tensor of rank %d", target, i, len(have))
 			}
-			out[i] = have[i]
+			out[i], copied[i] = have[i], true
+			continue
 		default:
 			out[i] = int(n)
 		}
 		known *= out[i]
 	}
-	total := prod(have)
-	if open >= 0 {
-		switch {
-		case known > 0 && total%known == 0:
-			out[open] = total / known
-		case known == 0 && total == 0: // any size would do
-			out[open] = 0
-		default:
-			return nil, fmt.Errorf("tensor of shape %v cannot be reshaped to %v", have, target)
+	for i, n := range have {
+		if !copied[i] {
+			left *= n
 		}
-	} else if known != total {
+	}
+	// What is copied has no say in what is left over, even if it is empty.
+	switch {
+	case open >= 0 && known > 0 && left%known == 0:
+		out[open] = left / known
+	case open >= 0 && known == 0 && left == 0: // any size would do
+		out[open] = 0
+	case open >= 0, prod(out) != prod(have):
 		return nil, fmt.Errorf("tensor of shape %v cannot be reshaped to %v", have, target)
 	}
 	return out, nil

@@ -123,4 +123,6 @@ func (r *roiBuild) axis(from, to, bins int64, size *graph.Value) roiPoints {
 }
 
 // flatten joins the axes of bins and points: [R, bins, most] to [R, bins·most].
-func (r *roiBuild) flatten(v *graph.Value) *graph.Value { return r.ReshapeTo(v, 0, -1) }
+func (r *roiBuild) flatten(v *graph.Value) *graph.Value {
+	return r.Op("Flatten", vals(v), graph.IntAttr("axis", 1))
+}

@@ -9,7 +9,7 @@ import (
 
 // SampleModel returns a model of one node that applies d to the sample's operands, and the arrays to
 // feed its inputs. Constant operands are initializers. With hide set the inputs' shapes are unknown
-// dimensions of known rank ("rank"), symbols ("symbols", dimensions of equal size sharing one) or wholly unknown
+// dimensions of known rank ("rank"), symbols ("symbols", dimensions of equal size sharing one; "empty", only those of size 0) or wholly unknown
 // ("all"); "" declares them in full.
 func SampleModel(d *Def, s Sample, seed uint64, hide string) (*graph.Model, []*Array, error) {
 	m := graph.NewModel("sample", SampleOpset)
@@ -39,6 +39,12 @@ func SampleModel(d *Def, s Sample, seed uint64, hide string) (*graph.Model, []*A
 			for j, n := range arr.Shape {
 				if n != 1 {
 					t.Shape[j] = graph.Sym(fmt.Sprintf("N%d", n))
+				}
+			}
+		case "empty":
+			for j, n := range arr.Shape {
+				if n == 0 {
+					t.Shape[j] = graph.Sym("N")
 				}
 			}
 		case "all":
