@@ -109,13 +109,8 @@ func runLower(s *session) error {
 		_, err := io.WriteString(s.stdout, r.Legal.String())
 		return stdoutError(err)
 	}
-	if n := len(r.Legal.Fallbacks); n > 0 {
-		var list []string
-		for _, f := range r.Legal.Fallbacks {
-			list = append(list, fmt.Sprintf("%s (%s): %s", f.Node, f.Op, f.Reason))
-		}
-		s.report.set("fallbacks", list)
-		return fmt.Errorf("%s cannot be lowered:\n  %s", count(n, "node"), strings.Join(list, "\n  "))
+	if err := s.fallbacks(r); err != nil {
+		return err
 	}
 	switch level {
 	case "tile":
@@ -134,6 +129,20 @@ func runLower(s *session) error {
 	}
 	s.tellLowered(nodes, r)
 	return nil
+}
+
+// fallbacks returns an error that lists the nodes that have no lowering, if there are any.
+func (s *session) fallbacks(r *lower.Result) error {
+	n := len(r.Legal.Fallbacks)
+	if n == 0 {
+		return nil
+	}
+	var list []string
+	for _, f := range r.Legal.Fallbacks {
+		list = append(list, fmt.Sprintf("%s (%s): %s", f.Node, f.Op, f.Reason))
+	}
+	s.report.set("fallbacks", list)
+	return fmt.Errorf("%s cannot be lowered:\n  %s", count(n, "node"), strings.Join(list, "\n  "))
 }
 
 // programName returns the name of the program made of a model's file.

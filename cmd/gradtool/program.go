@@ -11,6 +11,7 @@ import (
 	"gradtool/graph/op"
 	"gradtool/npu/binary"
 	"gradtool/npu/isa"
+	"gradtool/npu/lower"
 	"gradtool/npu/sim"
 )
 
@@ -102,7 +103,7 @@ func face(p *isa.Program) (*graph.Model, error) {
 
 // runProgram is runRun for programs.
 func (s *session) runProgram(path string) error {
-	for _, flag := range []string{"plan", "float64", "dim"} {
+	for _, flag := range []string{"plan", "float64", "dim", "numerics"} {
 		if s.IsSet(flag) {
 			return usagef("--%s is for models: a program of an NPU is run as it is", flag)
 		}
@@ -114,6 +115,54 @@ func (s *session) runProgram(path string) error {
 	if err != nil {
 		return err
 	}
+	run := func(inputs map[string][]byte) (map[string][]byte, error) {
+		res, err := sim.Run(s.Context.Context, p, inputs, sim.Options{Workers: runtime.GOMAXPROCS(0)})
+		if err != nil {
+			return nil, err
+		}
+		return res.Outputs, nil
+	}
+	if p.Cost != nil {
+		s.report.set("cost", p.Cost)
+		s.verbosef("%s takes %d cycles of %s, simulated", path, p.Cost.Cycles, p.Machine.Name)
+	}
+	return s.runDevice(p, "simulator of "+p.Machine.Name, run)
+}
+
+// runNumerics computes a model's outputs as the program would that lower makes of it, by the numeric contract of its machine alone.
+func (s *session) runNumerics() error {
+	for _, flag := range []string{"plan", "float64", "engine"} {
+		if s.IsSet(flag) {
+			return usagef("--%s and --numerics exclude each other", flag)
+		}
+	}
+	mach, err := machineNamed(s.String("numerics"))
+	if err != nil {
+		return err
+	}
+	m, closer, err := s.readModel()
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	if err := s.inspect(m); err != nil {
+		return err
+	}
+	if err := s.prepareLowering(m); err != nil {
+		return err
+	}
+	r, err := lower.Model(m, lower.Options{Machine: mach})
+	if err != nil {
+		return err
+	}
+	if err := s.fallbacks(r); err != nil {
+		return err
+	}
+	return s.runDevice(r.Program, "numeric contract of "+mach.Name, r.Execute)
+}
+
+// runDevice feeds what computes the outputs of a program and shows what it gives.
+func (s *session) runDevice(p *isa.Program, engine string, run func(inputs map[string][]byte) (map[string][]byte, error)) error {
 	m, err := face(p)
 	if err != nil {
 		return err
@@ -137,13 +186,13 @@ func (s *session) runProgram(path string) error {
 		}
 		inputs[v.Name] = raw
 	}
-	res, err := sim.Run(s.Context.Context, p, inputs, sim.Options{Workers: runtime.GOMAXPROCS(0)})
+	res, err := run(inputs)
 	if err != nil {
 		return err
 	}
 	var outs []*op.Array
 	for i, v := range m.Graph.Outputs {
-		t := &graph.Tensor{Elem: v.Type.Elem, Dims: p.Outputs[i].Shape, Data: graph.Bytes(res.Outputs[v.Name])}
+		t := &graph.Tensor{Elem: v.Type.Elem, Dims: p.Outputs[i].Shape, Data: graph.Bytes(res[v.Name])}
 		a, err := op.FromTensor(t, false)
 		if err != nil {
 			return fmt.Errorf("output %q: %w", v.Name, err)
@@ -154,11 +203,7 @@ func (s *session) runProgram(path string) error {
 		return err
 	}
 	s.reportOutputs(m, outs)
-	s.report.set("engine", "simulator of "+p.Machine.Name)
-	if p.Cost != nil {
-		s.report.set("cost", p.Cost)
-		s.verbosef("%s takes %d cycles of %s, simulated", path, p.Cost.Cycles, p.Machine.Name)
-	}
+	s.report.set("engine", engine)
 	if s.Bool("json") {
 		return s.print(s.report.encode)
 	}

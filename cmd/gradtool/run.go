@@ -24,17 +24,23 @@ func runVerb() verb {
 Prints a table of the outputs and, with -o or --out-dir, writes them. The engine interp is gradtool's own
 evaluator, which computes node by node in the types of the model, or with --float64 with every float
 in double precision; ort is ONNX Runtime, where gradtool was built with it. A program that "gradtool lower"
-made runs in the simulator of its machine, in which every hazard is an error.`,
+made runs in the simulator of its machine, in which every hazard is an error.
+
+--numerics computes a model in the arithmetic of an NPU, without a program: the kernels and tiles that "gradtool lower"
+would make, element by element, in the order of sums and with the roundings that docs/ISA.md states. The
+simulator must give the same bits.`,
 		examples: []string{
 			"gradtool run model.onnx --in x=x.npy -o out.npz",
 			"gradtool run train.onnx --random --dim N=4",
 			"gradtool run model.onnx --in test_data_set_0 --out-dir results",
+			"gradtool run train.onnx --numerics ref-edge --random --dim N=4 -o expected.npz",
 		},
 		flags: slices.Concat(feedFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the outputs to `FILE.npz`"},
 			&cli.StringFlag{Name: "out-dir", Usage: "write the outputs to `DIR` as output_0.pb, ..."},
 			engineFlag(),
 			&cli.BoolFlag{Name: "float64", Usage: "compute in double precision (interp)"},
+			&cli.StringFlag{Name: "numerics", Usage: "compute in the arithmetic of a machine that is built in or described in a file: `NAME|FILE`"},
 			&cli.BoolFlag{Name: "plan", Usage: "keep what nodes compute in one arena, as the model's memory plan says (interp)"},
 			jsonFlag(), reportFlag(),
 		}, inputFlags()),
@@ -52,6 +58,9 @@ func runRun(s *session) error {
 			return err
 		}
 		return s.runProgram(path)
+	}
+	if s.IsSet("numerics") {
+		return s.runNumerics()
 	}
 	m, closer, err := s.readModel()
 	if err != nil {

@@ -29,7 +29,7 @@ type nestRun struct {
 }
 
 // newNestRun prepares a nest for tiles of the given size. It fails if values that vary along an accumulated dimension depend on
-// the accumulated result.
+// the accumulated result, or if reductions accumulate along different dimensions.
 func (e *Emitter) newNestRun(k *legal.Nest, tile []int) (*nestRun, error) {
 	n := len(k.In) + len(k.Body)
 	r := &nestRun{e: e, k: k, tile: tile, varies: k.Varies(), elems: k.Elems(), late: make([]bool, n), accum: make([]bool, n), fused: make([]bool, n),
@@ -52,6 +52,9 @@ func (e *Emitter) newNestRun(k *legal.Nest, tile []int) (*nestRun, error) {
 		r.accum[v] = s.Over&tiled != 0
 		if (r.late[v] || r.accum[v]) && r.varies[v]&r.across != 0 || r.late[v] && r.accum[v] {
 			return nil, fmt.Errorf("value %d varies along a dimension that is reduced tile by tile", v)
+		}
+		if r.accum[v] && r.across&^s.Over != 0 {
+			return nil, fmt.Errorf("value %d would be added up again for each tile of a dimension that it does not reduce", v)
 		}
 	}
 	for _, o := range k.Out {

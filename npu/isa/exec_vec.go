@@ -248,24 +248,7 @@ func floatKernel(d *Intrinsic) func(out, a, b, c []uint32) {
 
 // scalarF32 computes one element of a float instruction with the machine's numerics.
 func (s *Core) scalarF32(d *Intrinsic, a, b, c uint32) uint32 {
-	x, y, z := math.Float32frombits(a), math.Float32frombits(b), math.Float32frombits(c)
-	ftz := s.Machine.Numerics.Flush
-	if ftz {
-		x, y, z = flush(x), flush(y), flush(z)
-	}
-	if d.FCmp != nil {
-		return uint32(bit(d.FCmp(x, y)))
-	}
-	var r float32
-	if d.Op == OpFma {
-		r = mac(s.Machine.Numerics.Fused, ftz, z, x, y)
-	} else {
-		r = d.F32(x, y, z)
-	}
-	if ftz {
-		r = flush(r)
-	}
-	return math.Float32bits(r)
+	return d.float(s.Machine.Numerics, a, b, c)
 }
 
 // truncI32 converts to an integer toward zero; NaN gives 0, values out of range the nearest integer.

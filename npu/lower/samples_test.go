@@ -1,7 +1,9 @@
 package lower_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -10,13 +12,14 @@ import (
 	"gradtool/graph"
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
+	"gradtool/npu/isa"
 	"gradtool/npu/lower"
 	"gradtool/npu/machine"
 	"gradtool/npu/sim"
 )
 
-// TestSamples lowers every sample of every operator, executes the instructions in order, and compares the results with the
-// evaluator's.
+// TestSamples lowers every sample of every operator, executes the instructions in the simulator, and compares the results with the
+// evaluator's, and with those by the numeric contract bit by bit, in all arithmetics that a machine can have.
 func TestSamples(t *testing.T) {
 	for _, name := range []string{"ref-edge", "ref-small"} {
 		m, err := machine.Builtin(name)
@@ -24,6 +27,11 @@ func TestSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(name, func(t *testing.T) { samples(t, m) })
+		if name == "ref-small" {
+			m := *m
+			m.Numerics.Fused, m.Numerics.Flush = true, true
+			t.Run(name+", fused, flushing", func(t *testing.T) { samples(t, &m) })
+		}
 	}
 }
 
@@ -86,6 +94,13 @@ func execute(t *testing.T, r *lower.Result, feed []*op.Array) []*op.Array {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Legal)
 	}
+	exact, err := r.Execute(inputs)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Legal)
+	}
+	for _, y := range r.Program.Outputs {
+		sameBits(t, &y, res.Outputs[y.Name], exact[y.Name], r)
+	}
 	var out []*op.Array
 	for _, y := range r.Program.Outputs {
 		elem, _ := graph.ParseDataType(y.Type)
@@ -96,6 +111,30 @@ func execute(t *testing.T, r *lower.Result, feed []*op.Array) []*op.Array {
 		out = append(out, a)
 	}
 	return out
+}
+
+// sameBits compares what the simulator and the reference give for an output. The bits of a NaN are open.
+func sameBits(t *testing.T, y *isa.Tensor, got, want []byte, r *lower.Result) {
+	t.Helper()
+	if bytes.Equal(got, want) {
+		return
+	}
+	if len(got) != len(want) {
+		t.Fatalf("output %s has %d bytes, the reference %d", y.Name, len(got), len(want))
+	}
+	n := len(got) / max(int(y.Len()), 1)
+	for i := 0; i < len(got); i += n {
+		g, w := got[i:i+n], want[i:i+n]
+		if bytes.Equal(g, w) || y.Type == "float" && isNaN(g) && isNaN(w) {
+			continue
+		}
+		t.Fatalf("output %s: element %d has the bits %x, by the reference %x\n%s%s", y.Name, i/n, g, w, r.Legal, r.Tiles())
+	}
+}
+
+func isNaN(b []byte) bool {
+	x := math.Float32frombits(binary.LittleEndian.Uint32(b))
+	return x != x
 }
 
 func compare(t *testing.T, r *lower.Result, got, want []*op.Array) {
