@@ -216,10 +216,27 @@ func (p *pruner) run() error {
 		return nil
 	}
 	p.stats = prune.Stats{}
+	known := prune.Constants(p.m)
 	if err := p.read(); err != nil {
 		return err
 	}
-	return p.runPassesOf(p.m, prunePasses(p)[:1], p.sound == p.m)
+	passes := prunePasses(p)[:1]
+	if p.sound == p.m && p.form == nil { // names tell values apart
+		passes = append(passes, carryPass(p, known))
+	}
+	return p.runPassesOf(p.m, passes, p.sound == p.m)
+}
+
+// carryPass keeps the constants that were found in vain.
+func carryPass(p *pruner, known map[string]*graph.Tensor) pass.Pass {
+	return pass.Pass{
+		Name: "carry", Doc: "put in the constants that were found in a form with more nodes",
+		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+			st := prune.Carry(m, known, c.Allow)
+			p.stats.Add(st)
+			return st.Changed(), nil
+		},
+	}
 }
 
 // computing returns the number of nodes in all graphs that are no constants.

@@ -3,7 +3,8 @@
 //
 //	go run ./scripts/bench/fuse [-all] [-dim N=8]
 //
-// Public models are those of ../shared/corpus/wild, whose manifest has ONNX Runtime's counts; networks are those in the folder that
+// Public models are those of ../shared/corpus/wild, whose manifest has ONNX Runtime's counts; since that takes every weight for a
+// constant, prune is told to as well (--frozen '*'). Networks, whose weights stay weights, are those in the folder that
 // GRADTOOL_MODELS names, for which ONNX Runtime is asked if the program is built with -tags ort. Counts leave constants
 // out. A cluster counts as one node.
 package main
@@ -63,7 +64,7 @@ func run(all bool, dims string) error {
 	if err != nil {
 		fmt.Printf("public models: %v\n\n", err)
 	} else {
-		b.print("public models", wild)
+		b.print("public models, weights frozen", wild)
 	}
 	forward, backward := b.networks()
 	if len(forward) == 0 {
@@ -107,7 +108,7 @@ func (b *bench) wild(all bool) ([]row, error) {
 		if rec[at["ort130_cpu"]] != "ok" || !all && number("n_nodes_noconst") < 20 {
 			continue
 		}
-		x := b.measure(filepath.Base(rec[at["file"]]), filepath.Join(root, rec[at["file"]]))
+		x := b.measure(filepath.Base(rec[at["file"]]), filepath.Join(root, rec[at["file"]]), "--frozen", "*")
 		x.nodes, x.basic, x.extended = number("n_nodes_noconst"), number("ort130_basic_nodes"), number("ort130_extended_nodes")
 		out = append(out, x)
 	}
@@ -154,15 +155,15 @@ func (b *bench) gradtool(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// measure prunes and fuses a model.
-func (b *bench) measure(name, path string) row {
+// measure prunes, with further flags, and fuses a model.
+func (b *bench) measure(name, path string, flags ...string) row {
 	x := row{name: name}
 	if x.nodes, x.err = b.count(path); x.err != nil {
 		return x
 	}
 	pruned, fused, report := filepath.Join(b.dir, "pruned.onnx"), filepath.Join(b.dir, "fused.onnx"), filepath.Join(b.dir, "report.json")
 	args := []string{"fuse", "-q", pruned, "-o", fused, "--report", report}
-	if x.err = b.check("prune", "-q", path, "-o", pruned); x.err != nil {
+	if x.err = b.check(append([]string{"prune", "-q", path, "-o", pruned}, flags...)...); x.err != nil {
 		return x
 	}
 	if x.err = b.check(args...); x.err != nil {
