@@ -68,10 +68,15 @@ func moveRules() []rewrite.Rule {
 			}
 			return sameShape(m)
 		}, Emit: x},
-		{Name: "dropout-off", Doc: "Dropout(x) outside training = x, if nobody reads the mask", Benefit: 2, Root: P("Dropout", Any("x"), Any("ratio").Opt(), Any("training").Opt()),
+		{Name: "dropout-off", Doc: "Dropout(x) that drops nothing, outside training or with ratio 0, = x, if nobody reads the mask", Benefit: 2, Root: P("Dropout", Any("x"), Any("ratio").Opt(), Any("training").Opt()),
 			When: func(m *match) error {
 				if y := m.Out(1); y != nil && y.NumUses() > 0 {
 					return reason("the mask is read")
+				}
+				if v := m.V("ratio"); v != nil {
+					if a := m.Known(v); a != nil && a.Len() == 1 && a.Float(0) == 0 {
+						return nil
+					}
 				}
 				if v := m.V("training"); v != nil {
 					if a := m.Known(v); a == nil || a.Len() != 1 || a.Float(0) != 0 {

@@ -144,6 +144,7 @@ var ruleCases = []ruleCase{
 	{"", "g (float[6] x) => (float[6] y) { a, b = Split<num_outputs = 2>(x) y = Concat<axis = 0>(b, a) }", ""},
 	{"split-one", "g (float[6] x) => (float[6] y) { a = Split<num_outputs = 1>(x) y = Abs(a) }", "y = Abs (x)"},
 	{"dropout-off", "g (float[6] x) => (float[6] y) { a, m = Dropout(x) y = Abs(a) }", "y = Abs (x)"},
+	{"dropout-off", "g (float[6] x, bool t) => (float[6] y) { r = Constant<value = float {0}>() a, m = Dropout(x, r, t) y = Abs(a) }", "y = Abs (x)"},
 	{"", "g (float[6] x) => (float[6] y, bool[6] m) { y, m = Dropout(x) }", ""},
 	{"", "g (float[6] x, bool t) => (float[6] y) <float r = {0.5}> { y = Dropout(x, r, t) }", ""},
 
