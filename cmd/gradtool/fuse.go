@@ -37,6 +37,13 @@ by some rows or some classes at a time, so that the logits of a large vocabulary
 needs logits that are no output: drop them with prune --keep. Sums are in another order, so results differ in
 rounding. auto takes what is estimated to need less memory, where the logits take 4 MiB or more.
 
+With --recompute attention the gradient of an attention computes its probabilities again, from queries, keys
+and masks, in place of reading them: they are as large as the square of the sequence, and then cross no border
+of a cluster. That is a change of the graph, which inline does not undo; every value stays what it was, bit by
+bit. It is done where it saves traffic and, with --target, more time than the product takes; --explain says
+what was left alone. Runtimes without a kernel for the clusters merge equal nodes again: for those, plan --budget
+writes what they cannot merge.
+
 What pays is decided by a model of the memory traffic in which --dim gives symbolic dimensions sizes (8
 without). --target names a machine: merges are then compared by time, that of arithmetic or of memory traffic,
 whichever is longer, and small updates of an optimizer share a kernel where to begin one takes longest. --explain
@@ -52,6 +59,7 @@ says what stays apart, and why.`,
 			&cli.StringFlag{Name: "for", Usage: "write no clusters, but the fused operators that a runtime has kernels for: `ort`"},
 			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
 			&cli.StringFlag{Name: "chunk", Usage: "compute the loss tail piece by piece: `auto|rows[=N]|classes[=N]`"},
+			&cli.StringFlag{Name: "recompute", Usage: "let gradients compute again what they read of the forward part, where that pays: `attention`"},
 			&cli.Int64Flag{Name: "opset", Usage: "with --for: write the model at ai.onnx opset `N` (default: the model's own)"},
 			&cli.StringFlag{Name: "target", Usage: "the machine that clusters are for, which gives times to compare: `cpu|" + strings.Join(machine.Names(), "|") + "`"},
 			&cli.Int64Flag{Name: "on-chip", Value: 128 << 10, DefaultText: "131072, or the target's", Usage: "memory that a kernel can hold beside its streams, in `BYTES`"},
@@ -98,6 +106,9 @@ func (s *session) fuseOptions() (fuse.Options, error) {
 	}
 	if s.IsSet("opset") && !s.IsSet("for") {
 		return opt, usagef("--opset goes with --for: clusters leave operators as they are")
+	}
+	if r := s.String("recompute"); s.IsSet("recompute") && r != "attention" {
+		return opt, usagef("--recompute %q: want attention", r)
 	}
 	if opt.Machine.OnChip < 1 || opt.Machine.MaxNodes < 2 {
 		return opt, usagef("--on-chip must be at least 1, --max-nodes at least 2")
@@ -160,7 +171,7 @@ func runFuse(s *session) error {
 	stages := []struct {
 		asked bool
 		run   func(*graph.Model) (bool, error)
-	}{{s.IsSet("chunk"), s.chunk}, {s.IsSet("for") || s.IsSet("frozen"), s.rewriteFor}}
+	}{{s.IsSet("chunk"), s.chunk}, {s.IsSet("recompute"), s.recompute}, {s.IsSet("for") || s.IsSet("frozen"), s.rewriteFor}}
 	changed := false
 	for _, st := range stages {
 		if !st.asked {

@@ -38,6 +38,7 @@ func order() []pass.Constraint {
 		pass.Constraint{Before: "infer", After: "rewrite", Why: "rules ask for types and shapes, and cover the newest form of each operator"},
 		pass.Constraint{Before: "infer", After: "chunk", Why: "pieces are made where shapes are known"},
 		pass.Constraint{Before: "chunk", After: "rewrite", Why: "the products of the pieces take part in the choice of operators"},
+		pass.Constraint{Before: "recompute", After: "fuse", Why: "copies become part of the clusters of gradients"},
 		pass.Constraint{Before: "rewrite", After: "opset", Why: "the operators put in take part in choosing the opset"},
 		pass.Constraint{Before: "opset", After: "fuse", Why: "bodies of clusters hold operators in the form that is written"},
 		pass.Constraint{Before: "unfuse", After: "inline", Why: "a cluster gets its names and constants back from its call"},
