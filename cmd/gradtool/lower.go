@@ -48,6 +48,7 @@ that have no lowering are listed, with the reason, and nothing is written.`,
 				Usage: "a machine that is built in (" + strings.Join(machine.Names(), ", ") + ") or the JSON file that describes one: `NAME|FILE`"},
 			dimFlag(),
 			&cli.StringFlag{Name: "print-level", Usage: "print a level of the compilation on standard output in place of the program: `legal|tile|stream`"},
+			&cli.BoolFlag{Name: "narrow", DisableDefaultText: true, Usage: "compute values of type double as float, inputs and outputs too; without it they are listed as what cannot be lowered"},
 			&cli.BoolFlag{Name: "unfused", DisableDefaultText: true, Usage: "keep operators apart: each reads its operands from DRAM and writes its results there"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the program to `FILE`, - for standard output even if that is a terminal"},
 			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace an existing file that -o does not name"},
@@ -191,7 +192,25 @@ func (s *session) prepareLowering(m *graph.Model) error {
 				n, err := fuse.Inline(m)
 				return n > 0, badModel(err)
 			}},
-		pass.Inline(nil), pass.Upgrade(), pass.Infer(),
+		pass.Inline(nil), pass.Upgrade(),
+		{Name: "narrow", Doc: "give values of type double the type float", Required: true,
+			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+				if !s.Bool("narrow") {
+					return false, nil
+				}
+				n, err := lower.Narrow(m)
+				for g := range m.Graph.Graphs() {
+					onnxio.Redeclare(slices.Collect(g.Values())...)
+				}
+				for i := range s.declared { // the types that outputs now have are those asked for
+					if d := &s.declared[i]; d.v != nil && d.t.Elem == graph.Double {
+						d.t.Elem = graph.Float
+					}
+				}
+				c.Note("%d types", n)
+				return n > 0, err
+			}},
+		pass.Infer(),
 		{Name: "prune", Doc: "fold constants, merge equal nodes, apply the rules, inline what is decided",
 			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
 				st, err := prune.Run(m, prune.Options{Allow: c.Allow})

@@ -14,8 +14,10 @@ import (
 type lowerer struct {
 	p    *Program
 	info *op.Info
-	node *graph.Node // the one being lowered
+	left map[*graph.Node]error // why expansions do not cover nodes
+	node *graph.Node           // the one being lowered
 	vals map[*graph.Value]val
+	lost map[*graph.Value]bool // inputs that have no place in a program, and what depends on them: not reported again
 }
 
 // lowering makes kernels of a node.
@@ -29,17 +31,16 @@ func Lower(m *graph.Model) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := decompose(m, info); err != nil {
+	left, err := decompose(m, info)
+	if err != nil {
 		return nil, err
 	}
-	l := &lowerer{p: &Program{Name: m.Graph.Name}, info: info, vals: map[*graph.Value]val{}}
+	l := &lowerer{p: &Program{Name: m.Graph.Name}, info: info, left: left, vals: map[*graph.Value]val{}, lost: map[*graph.Value]bool{}}
 	if err := l.static(m.Graph); err != nil {
 		return nil, err
 	}
 	for _, v := range m.Graph.Inputs {
-		if err := l.input(v); err != nil {
-			return nil, err
-		}
+		l.input(v)
 	}
 	for _, n := range m.Graph.Nodes {
 		l.lower(n)
@@ -54,33 +55,6 @@ func Lower(m *graph.Model) (*Program, error) {
 	}
 	l.p.dropDead()
 	return l.p, nil
-}
-
-// decompose replaces nodes that have no lowering by their decompositions, until none is left.
-func decompose(m *graph.Model, info *op.Info) error {
-	t := table()
-	for round := 0; round < 8; round++ {
-		changed := false
-		for _, n := range slices.Clone(m.Graph.Nodes) {
-			d := op.Of(n)
-			if t[op.KeyOf(n)] != nil || d == nil || d.Decompose == nil {
-				continue
-			}
-			if op.CheckDecomposition(n) != nil {
-				continue
-			}
-			b := op.NewBuilder(m.Graph, info)
-			b.Replace(n)
-			if b.Err != nil {
-				return fmt.Errorf("decompose %s: %w", d.Name, b.Err)
-			}
-			changed = true
-		}
-		if !changed {
-			return nil
-		}
-	}
-	return nil
 }
 
 // static returns an error that names values whose shapes are not numbers.
@@ -109,12 +83,23 @@ func (l *lowerer) lower(n *graph.Node) {
 	if l.evaluated(n) {
 		return
 	}
+	if slices.ContainsFunc(n.In, func(v *graph.Value) bool { return l.lost[v] }) {
+		for _, y := range n.Out {
+			l.lost[y] = true
+		}
+		return
+	}
 	err := l.check(n)
 	if err == nil {
 		f := table()[op.KeyOf(n)]
-		if f == nil {
+		switch {
+		case l.left[n] != nil:
+			err = l.left[n]
+		case f == nil && op.Of(n).Has(op.Random):
+			err = unsupported("random numbers")
+		case f == nil:
 			err = unsupported("no lowering")
-		} else {
+		default:
 			mark := len(l.p.Kernels)
 			if err = f(l, n); err != nil {
 				l.p.Kernels = l.p.Kernels[:mark]
@@ -316,23 +301,28 @@ func splat(elem graph.DataType, shape []int, x float64) val {
 	return val{elem: elem, shape: slices.Clone(shape), stride: make([]int, len(shape)), imm: &x}
 }
 
-// input binds a graph input.
-func (l *lowerer) input(v *graph.Value) error {
+// input binds a graph input, or notes why it has no place in a program.
+func (l *lowerer) input(v *graph.Value) {
 	if v.IsConst() {
-		return nil
+		return
 	}
-	if !v.Type.IsTensor() || device(v.Type.Elem) == graph.Undefined {
-		return fmt.Errorf("input %q has type %s, which no kernel computes with", v.Name, v.Type)
-	}
+	reason := ""
 	s, _ := v.Type.Shape.Ints()
-	if prod(ints(s)) == 0 {
-		return fmt.Errorf("input %q has no elements", v.Name)
+	switch {
+	case !v.Type.IsTensor() || device(v.Type.Elem) == graph.Undefined:
+		reason = fmt.Sprintf("it has type %s, which no kernel computes with", v.Type)
+	case prod(ints(s)) == 0:
+		reason = "it has no elements"
+	}
+	if reason != "" {
+		l.lost[v] = true
+		l.p.Fallbacks = append(l.p.Fallbacks, Fallback{v.Name, "input", reason})
+		return
 	}
 	w := l.temp(v.Name, v.Type.Elem, ints(s))
 	w.buf.Role, w.buf.Stored = Input, narrow(v.Type.Elem)
 	l.vals[v] = w
 	l.p.Inputs = append(l.p.Inputs, Binding{v.Name, v.Type.Elem, w.shape, w.buf})
-	return nil
 }
 
 // output binds a graph output: the buffer of its value, or a copy where that belongs to something else.

@@ -8,7 +8,7 @@ import (
 
 // matmulOps holds the matrix products.
 func matmulOps() map[string]lowering {
-	return map[string]lowering{"MatMul": lowerMatMul, "Gemm": lowerGemm}
+	return map[string]lowering{"MatMul": lowerMatMul, "Gemm": lowerGemm, "Einsum": lowerEinsum}
 }
 
 // side is an operand or result of a contraction: a view, and the group of dimensions that each of its axes belongs to.

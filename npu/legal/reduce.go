@@ -29,6 +29,7 @@ func reduceOps() map[string]lowering {
 		"ArgMax":          argument(ReduceMax),
 		"ArgMin":          argument(ReduceMin),
 		"CumSum":          lowerCumSum,
+		"CumProd":         lowerCumProd,
 	}
 }
 
@@ -257,4 +258,53 @@ func lowerCumSum(l *lowerer, n *graph.Node) error {
 	b.storeAt(y, write, b.wrap(b.reduceOver(Sum, counted, []int{last}), y.elem))
 	b.done()
 	return nil
+}
+
+// lowerCumProd multiplies along an axis in rounds: after round r each place has the product of up to 2^r elements that end there.
+func lowerCumProd(l *lowerer, n *graph.Node) error {
+	x := l.arg(0)
+	a := l.info.Const(n.In[1])
+	if a == nil || len(a.I64) != 1 {
+		return unsupported("the axis is known at run time only")
+	}
+	axis := int(a.I64[0])
+	if axis < 0 {
+		axis += len(x.shape)
+	}
+	back := -1
+	if n.Int("reverse", 0) != 0 {
+		back = 1
+	}
+	y := l.result(0)
+	// times stores in to the elements of x times those step places before, 1 where there is none; alone leaves the element itself out.
+	times := func(to, x val, step int, alone bool) {
+		b := l.nest(y.shape)
+		at := make([][]int, len(y.shape))
+		for i := range at {
+			at[i] = along(len(y.shape), i)
+		}
+		at[axis][len(y.shape)] = back * step
+		v := b.loadAt(x, at, 1)
+		if !alone {
+			v = b.wrap(b.do(Mul, b.load(x), v), y.elem)
+		}
+		b.store(to, v)
+		b.done()
+	}
+	if n.Int("exclusive", 0) != 0 {
+		z := l.temp("cumprod", y.elem, y.shape)
+		times(z, x, 1, true)
+		x = z
+	}
+	for step := 1; ; step *= 2 {
+		z := y
+		if 2*step < y.shape[axis] {
+			z = l.temp("cumprod", y.elem, y.shape)
+		}
+		times(z, x, step, false)
+		if 2*step >= y.shape[axis] {
+			return nil
+		}
+		x = z
+	}
 }

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
+	"maps"
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"gradtool/graph"
@@ -18,8 +22,11 @@ import (
 	"gradtool/npu/sim"
 )
 
+var update = flag.Bool("update", false, "write the list of samples that are not lowered")
+
 // TestSamples lowers every sample of every operator, executes the instructions in the simulator, and compares the results with the
-// evaluator's, and with those by the numeric contract bit by bit, in all arithmetics that a machine can have.
+// evaluator's, and with those by the numeric contract bit by bit, in all arithmetics that a machine can have. What is not lowered must be
+// listed with the reason, and the list be that of testdata/fallbacks.txt.
 func TestSamples(t *testing.T) {
 	for _, name := range []string{"ref-edge", "ref-small"} {
 		m, err := machine.Builtin(name)
@@ -54,28 +61,39 @@ func samples(t *testing.T, mach *machine.Machine) {
 					t.Skip(err)
 				}
 				r, err := lower.Model(m, lower.Options{Machine: mach, Plain: i%3 == 2})
-				switch {
-				case err != nil:
-					fallbacks[name] = err.Error()
-				case r.Program == nil:
-					fallbacks[name] = r.Legal.Fallbacks[0].Op + ": " + r.Legal.Fallbacks[0].Reason
-				default:
-					lowered++
-					compare(t, r, execute(t, r, feed), want)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Program == nil {
+					f := r.Legal.Fallbacks[0]
+					fallbacks[name] = fmt.Sprintf("%s (%s): %s", f.Node, f.Op, f.Reason)
 					return
 				}
-				t.Skip(fallbacks[name])
+				lowered++
+				compare(t, r, execute(t, r, feed), want)
 			})
 		}
 	}
-	t.Logf("%d samples lowered, %d not", lowered, len(fallbacks))
-	var names []string
-	for k := range fallbacks {
-		names = append(names, k)
+	var list strings.Builder
+	fmt.Fprintf(&list, "%d samples are lowered, %d are not:\n", lowered, len(fallbacks))
+	for _, name := range slices.Sorted(maps.Keys(fallbacks)) {
+		fmt.Fprintf(&list, "%s: %s\n", name, fallbacks[name])
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		t.Logf("not lowered %s: %s", name, fallbacks[name])
+	if t.Failed() {
+		return
+	}
+	golden := "testdata/fallbacks.txt"
+	if *update {
+		if err := os.WriteFile(golden, []byte(list.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != list.String() {
+		t.Errorf("%s is not what is lowered now: run the test with -update and look at the difference\n%s", golden, list.String())
 	}
 }
 
