@@ -89,6 +89,9 @@ func (p *planner) growAll() {
 	p.grow(false)
 	p.grow(true)
 	p.grow(false)
+	if p.shift() {
+		p.grow(false)
+	}
 }
 
 // grow merges groups pairwise, the pair that saves most first, until nothing fits.

@@ -172,3 +172,21 @@ func (p *partition) merge(set []*group, rule string) *group {
 	}
 	return q
 }
+
+// split makes two groups of q: the tail, nodes that no other of q reads, behind the rest.
+func (p *partition) split(q *group, tail []*graph.Node) (rest, t *group) {
+	rest, t = &group{rule: q.rule}, &group{rule: q.rule}
+	for _, n := range q.nodes {
+		into := rest
+		if slices.Contains(tail, n) {
+			into = t
+		}
+		into.nodes = append(into.nodes, n)
+		p.of[n] = into
+	}
+	p.order = slices.Concat(p.order[:q.pos], []*group{rest, t}, p.order[q.pos+1:])
+	for i := q.pos; i < len(p.order); i++ {
+		p.order[i].pos = i
+	}
+	return rest, t
+}
