@@ -52,7 +52,7 @@ func contribRotary(b *Builder, n *graph.Node) []*graph.Value {
 		return b.uncovered("rotary_embedding_dim without num_heads")
 	case flat:
 		size := b.Mul(b.DimOf(cos, -1), b.Ints(2))
-		x = b.Transpose(b.Op("Reshape", vals(x, b.Concat(0, b.Ints(0, 0, -1), size))), 0, 2, 1, 3)
+		x = b.Transpose(b.Op("Reshape", vals(x, b.Concat(0, b.Ints(0, 0), b.Div(b.DimOf(x, 2), size), size))), 0, 2, 1, 3)
 	}
 	if len(at.Type.Shape) == 1 {
 		at = b.Add(at, b.countTo(b.DimOf(x, 2)))
