@@ -9,7 +9,7 @@ import (
 
 // splat returns the element that v repeats, as a scalar, nil if v does not or has no elements.
 func splat(known func(*graph.Value) *op.Array, v *graph.Value) *op.Array {
-	if v == nil {
+	if v == nil || v.Def != nil && v.Def.Meta.Get(graph.MetaBarrier) != "" {
 		return nil
 	}
 	if a := known(v); a != nil {

@@ -183,6 +183,9 @@ func inferConstantOfShape(c *InferCtx) error {
 		return err
 	}
 	d := c.Dims(0)
+	if sizes := c.Node.Operand(0).Def; d == nil && c.Node.Meta.Get(graph.MetaBarrier) != "" && sizes != nil && sizes.Is("Add") {
+		d = c.Info.Elems(sizes.Operand(0))
+	}
 	if d == nil {
 		c.Set(0, v.Elem, nil)
 		return nil

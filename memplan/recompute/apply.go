@@ -61,7 +61,7 @@ func (p *Problem) Apply(sequence []int32, kind Barrier) (Applied, error) {
 	if err != nil {
 		return w.made, err
 	}
-	w.barrier = newBarrier(w, kind, u.Peak/stretches)
+	w.barrier = newBarrier(w, kind, u.Peak)
 	for _, n := range w.g.Nodes {
 		if len(n.Out) > 0 && n.Out[0] != nil && memplan.Constant(n.Out[0]) {
 			w.place(n, nil)

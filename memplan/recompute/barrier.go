@@ -2,6 +2,7 @@ package recompute
 
 import (
 	"fmt"
+	"slices"
 
 	"gradtool/graph"
 	"gradtool/memplan"
@@ -44,6 +45,7 @@ func (b Barrier) String() string { return barrierNames[b] }
 type barrier struct {
 	w      *writer
 	kind   Barrier
+	peak   int64                         // of the plan
 	stride int64                         // bytes that the nodes of a stretch compute, about
 	made   int64                         // by those of this one
 	active bool                          // there is something to wait for: nodes of the backward part, or some computed again
@@ -56,8 +58,8 @@ type barrier struct {
 	ints   map[int64]*graph.Value
 }
 
-func newBarrier(w *writer, kind Barrier, stride int64) *barrier {
-	b := &barrier{w: w, kind: kind, stride: max(stride, 1), ints: map[int64]*graph.Value{}, at: map[*graph.Node]int{}}
+func newBarrier(w *writer, kind Barrier, peak int64) *barrier {
+	b := &barrier{w: w, kind: kind, peak: peak, stride: max(peak/stretches, 1), ints: map[int64]*graph.Value{}, at: map[*graph.Node]int{}}
 	b.reset()
 	return b
 }
@@ -89,6 +91,7 @@ func (b *barrier) veil(state []memplan.Pair) {
 	}
 	b.loose = append(b.loose, list[0])
 	b.zero = b.token()
+	b.room()
 	for _, v := range list {
 		b.w.version[v] = b.reshape(v)
 	}
@@ -219,7 +222,7 @@ func handle(n *graph.Node) *graph.Value {
 // token returns a zero, int64[1], that depends on every node placed so far.
 func (b *barrier) token() *graph.Value {
 	var parts []*graph.Value
-	for _, v := range b.loose {
+	for _, v := range slices.Backward(b.loose) {
 		if v == nil {
 			continue
 		}

@@ -14,9 +14,15 @@ import (
 // chain returns a model of n layers and, as in training, nodes that read their results in the opposite order.
 func chain(t testing.TB, n int, op string, attrs ...*graph.Attr) *graph.Model {
 	t.Helper()
+	return chainOf(t, 64, n, op, attrs...)
+}
+
+// chainOf is chain with results of so many floats.
+func chainOf(t testing.TB, floats int64, n int, op string, attrs ...*graph.Attr) *graph.Model {
+	t.Helper()
 	m := graph.NewModel("chain", 21)
 	g := m.Graph
-	x := g.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(64)))
+	x := g.AddInput("x", graph.TensorOf(graph.Float, graph.ShapeOf(floats)))
 	add := func(name, op string, in ...*graph.Value) *graph.Node {
 		k := g.NewNode("", op, in, []string{name})
 		k.Name = name
@@ -188,5 +194,45 @@ func TestCosts(t *testing.T) {
 	}
 	if _, err := recompute.New(chain(t, 3, "Sin"), recompute.Options{Costs: c}); err == nil || !strings.Contains(err.Error(), "none of the 1 nodes") {
 		t.Errorf("%v, want that no node is in the model", err)
+	}
+}
+
+// A plan of some size begins with results as large as the outputs and as the peak; a small plan does not.
+func TestRoom(t *testing.T) {
+	for _, floats := range []int64{64, 1 << 20} {
+		for _, kind := range []recompute.Barrier{recompute.BarrierData, recompute.BarrierShape} {
+			m := chainOf(t, floats, 12, "Sin")
+			want := outputs(t, m, nil)
+			p, peaks, choose := planned(t, m, recompute.Options{})
+			peak := peaks[len(peaks)/2]
+			s, err := choose(peak)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Apply(s, kind); err != nil {
+				t.Fatal(err)
+			}
+			what := fmt.Sprintf("%d floats, barrier %s", floats, kind)
+			check(t, what, m, want, peak, kind)
+			var rooms []int64
+			for _, n := range m.Graph.Nodes {
+				if n.Is("ConstantOfShape") {
+					size, ok := n.Out[0].Type.Shape.Size().Int()
+					if !ok {
+						t.Fatalf("%s: nobody knows the size of a room", what)
+					}
+					rooms = append(rooms, size)
+				}
+			}
+			if floats == 64 || kind == recompute.BarrierShape {
+				if len(rooms) > 0 {
+					t.Errorf("%s: %d rooms", what, len(rooms))
+				}
+				continue
+			}
+			if len(rooms) != 2 || rooms[0] < 4*floats || rooms[0] > rooms[1] || rooms[1] > peak || rooms[1] < peak*9/10 {
+				t.Errorf("%s: rooms of %d bytes, peak %d", what, rooms, peak)
+			}
+		}
 	}
 }
