@@ -24,9 +24,9 @@ func arithmeticRules() []rewrite.Rule {
 		{Name: "mul-zero-integers", Doc: "x * 0 = 0, for integers", Benefit: 1, Root: P("Mul", Any("y"), Any("x")).Commute(),
 			When: all(isSplat("x", "0", number(0)), integers, keepsShape), Emit: x},
 		{Name: "neg-neg", Doc: "-(-x) = x", Benefit: 2, Root: P("Neg", P("Neg", Any("x")).Shared()), Emit: x},
-		{Name: "add-neg", Doc: "x + (-y) = x - y", Root: P("Add", Any("x"), P("Neg", Any("y"))).Commute(), When: signed,
+		{Name: "add-neg", Doc: "x + (-y) = x - y", Root: P("Add", Any("x"), P("Neg", Any("y"))).Commute(),
 			Emit: one(func(b *op.Builder, m *match) *graph.Value { return b.Sub(m.V("x"), m.V("y")) })},
-		{Name: "sub-neg", Doc: "x - (-y) = x + y", Root: P("Sub", Any("x"), P("Neg", Any("y"))), When: signed,
+		{Name: "sub-neg", Doc: "x - (-y) = x + y", Root: P("Sub", Any("x"), P("Neg", Any("y"))),
 			Emit: one(func(b *op.Builder, m *match) *graph.Value { return b.Add(m.V("x"), m.V("y")) })},
 		{Name: "mul-neg-neg", Doc: "(-x) * (-y) = x * y", Root: P("Mul", P("Neg", Any("x")), P("Neg", Any("y"))),
 			Emit: one(func(b *op.Builder, m *match) *graph.Value { return b.Mul(m.V("x"), m.V("y")) })},
@@ -64,14 +64,6 @@ func floats(m *match) error {
 func integers(m *match) error {
 	if !m.V("x").Type.Elem.IsInt() {
 		return errors.New("0 * x is not 0 for an infinite x")
-	}
-	return nil
-}
-
-// signed leaves out unsigned integers, for which Neg is not defined anyway.
-func signed(m *match) error {
-	if t := m.V("y").Type.Elem; !t.IsFloat() && !t.IsSigned() {
-		return rewrite.ErrUnlike
 	}
 	return nil
 }
