@@ -22,18 +22,23 @@ type Target struct {
 // Rewrite replaces nodes of m by fewer that compute the same up to rounding: fused operators of the standard, and convolutions
 // that hold the batch normalization behind them. The model must be sorted, canonical and inferred.
 func Rewrite(m *graph.Model, info *op.Info, t Target) (rewrite.Result, error) {
-	var tables [][]rewrite.Rule
-	if t.Standard {
-		tables = append(tables, productRules(t.Opset), normRules(t.Opset), geluRules(t.Opset), attentionRules(t.Opset), rotaryRules(t.Opset), gradientRules(t.Opset))
-	}
-	if t.Frozen != nil {
-		tables = append(tables, foldRules(t.Frozen))
-	}
-	set, err := rewrite.NewSet(tables...)
+	set, err := rewrite.NewSet(t.tables()...)
 	if err != nil {
 		return rewrite.Result{}, fmt.Errorf("internal error: %w", err)
 	}
 	return set.Apply(m.Graph, info, rewrite.Options{Allow: t.Allow, Explain: t.Explain})
+}
+
+// tables returns the rules for the target.
+func (t Target) tables() [][]rewrite.Rule {
+	var out [][]rewrite.Rule
+	if t.Standard {
+		out = append(out, productRules(t.Opset), normRules(t.Opset), geluRules(t.Opset), attentionRules(t.Opset), rotaryRules(t.Opset), gradientRules(t.Opset))
+	}
+	if t.Frozen != nil {
+		out = append(out, foldRules(t.Frozen))
+	}
+	return out
 }
 
 // one returns the single value that a rule's replacement is.

@@ -10,6 +10,7 @@ import (
 	"gradtool/graph"
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
+	"gradtool/graph/rewrite"
 )
 
 // compute runs m in double precision on inputs that depend on the seed only; symbolic dimensions are 3.
@@ -77,6 +78,9 @@ func TestRewrite(t *testing.T) {
 	const norm = `e = Constant<value: tensor = float {1e-5}>() k = Constant<value: tensor = float {2}>() a = Constant<value: tensor = int64[1] {-1}>() m = ReduceMean(x, a) d = Sub(x, m) q = Pow(d, k) v = ReduceMean(q, a) w = Add(v, e) s = Sqrt(w) `
 	const weights = `<float[2,3,1,1] w = {1,2,3,-4,5,6}, float[2] c = {1,-1}, float[2] s = {2,0.5}, float[2] t = {0.25,3}, float[2] u = {0.5,-1}, float[2] v = {1,4}>`
 	const transposed = `<float[4,3,1,1] w = {1,2,3,-4,5,6,7,-8,9,1,2,3}, float[6] s = {2,0.5,1,3,4,0.25}, float[6] t = {1,2,3,4,5,6}, float[6] u = {0.5,-1,1,2,3,4}, float[6] v = {1,4,2,2,1,9}>`
+	applied, refused := map[string]bool{}, map[string]bool{}
+	// variant is a rule without the number that tells ways to write a function apart.
+	variant := func(name string) string { return strings.TrimRight(name, "-0123456789") }
 	for _, c := range []struct {
 		name, in, want string
 		opset          int64
@@ -155,6 +159,20 @@ func TestRewrite(t *testing.T) {
 			e = Concat<axis=-1>(f, k) c = Cos(e) s = Sin(e) cu = Unsqueeze(c, o) su = Unsqueeze(s, o) x1 = Slice(x, z, h, l, o) x2 = Slice(x, h, w, l, o) n = Neg(x2) r = Concat<axis=-1>(n, x1) p = Mul(x, cu) q = Mul(r, su) y = Add(p, q) }`, "Concat Cos Sin Unsqueeze Unsqueeze Slice Slice Neg Concat Mul Mul Add", 23, "halves of the table"},
 		{"rotary, opset without", `g (float[2,3,5,4] x, float[2,5,2] f) => (float[2,3,5,4] y) { z = Constant<value: tensor = int64[1] {0}>() h = Constant<value: tensor = int64[1] {2}>() w = Constant<value: tensor = int64[1] {9223372036854775807}>() l = Constant<value: tensor = int64[1] {3}>() o = Constant<value: tensor = int64[1] {1}>()
 			e = Concat<axis=-1>(f, f) c = Cos(e) s = Sin(e) cu = Unsqueeze(c, o) su = Unsqueeze(s, o) x1 = Slice(x, z, h, l, o) x2 = Slice(x, h, w, l, o) n = Neg(x2) r = Concat<axis=-1>(n, x1) p = Mul(x, cu) q = Mul(r, su) y = Add(p, q) }`, "Concat Cos Sin Unsqueeze Unsqueeze Slice Slice Neg Concat Mul Mul Add", 22, ""},
+		{"transposed by no exchange", `g (float[N,4] x, float[4,5] w) => (float[N,5] y) { t = Transpose<perm=[0,1]>(x) u = Transpose<perm=[0,1]>(w) y = MatMul(t, u) }`, "Transpose Transpose MatMul", 21, ""},
+		{"gemm of what is not exchanged", `g (float[N,4] x, float[4,5] w, float[5] b) => (float[N,5] y) { t = Transpose<perm=[0,1]>(x) u = Transpose<perm=[0,1]>(w) y = Gemm(t, u, b) }`, "Transpose Transpose Gemm", 21, ""},
+		{"gemm and a bias by row", `g (float[N,4] x, float[4,5] w, float[N,1] b) => (float[N,5] y) { a = Gemm(x, w) y = Add(a, b) }`, "Gemm Add", 21, ""},
+		{"products that are not exchanged", `g (float[3,4] x, float[4,5] g) => (float[3,5] y, float[3,5] z) { a = MatMul(x, g) y = Transpose<perm=[0,1]>(a) b = Gemm<alpha=0.5>(x, g) z = Transpose<perm=[0,1]>(b) }`, "MatMul Transpose Gemm Transpose", 21, ""},
+		{"rms norm over another axis", `g (float[N,8] x, float[8] g) => (float[N,8] y) { e = Constant<value: tensor = float {1e-5}>() a = Constant<value: tensor = int64[1] {0}>() q = Mul(x, x) v = ReduceMean(q, a) w = Add(v, e) s = Sqrt(w) y = Div(x, s) }`, "Mul ReduceMean Add Sqrt Div", 23, "not over the last axis"},
+		{"rms norm, scale by row", `g (float[8,8] x, float[8,1] g) => (float[8,8] y) { e = Constant<value: tensor = float {1e-5}>() a = Constant<value: tensor = int64[1] {-1}>() q = Mul(x, x) v = ReduceMean(q, a) w = Add(v, e) s = Sqrt(w) n = Div(x, s) y = Mul(n, g) }`, "RMSNormalization Mul", 23, "one element per column"},
+		{"layer norm, bias by row", `g (float[8,8] x, float[8] g, float[8,1] b) => (float[8,8] y) { n = LayerNormalization(x, g) y = Add(n, b) }`, "LayerNormalization Add", 21, ""},
+		{"erf of another scale", `g (float[N,8] x) => (float[N,8] y) { r = Constant<value: tensor = float {2}>() o = Constant<value: tensor = float {1}>() h = Constant<value: tensor = float {0.5}>() d = Div(x, r) e = Erf(d) p = Add(e, o) q = Mul(x, p) y = Mul(q, h) }`, "Div Erf Add Mul Mul", 20, "another value"},
+		{"tanh of another cube", `g (float[N,8] x) => (float[N,8] y) { k = Constant<value: tensor = float {3}>() c = Constant<value: tensor = float {0.05}>() s = Constant<value: tensor = float {0.7978846}>() o = Constant<value: tensor = float {1}>() h = Constant<value: tensor = float {0.5}>() x3 = Pow(x, k) x4 = Mul(x3, c) x5 = Add(x, x4) x6 = Mul(x5, s) x7 = Tanh(x6) x8 = Add(x7, o) x9 = Mul(x, h) y = Mul(x9, x8) }`, "Pow Mul Add Mul Tanh Add Mul Mul", 20, "another value"},
+		{"attention of heads, as many as there are", `g (float[B,N,H,4] q, float[B,M,H,4] k, float[B,M,H,5] v) => (float[B,N,H,5] y) { a = Transpose<perm=[0,2,1,3]>(q) t = Transpose<perm=[0,2,3,1]>(k) c = Transpose<perm=[0,2,1,3]>(v) s = MatMul(a, t) p = Softmax(s) o = MatMul(p, c) y = Transpose<perm=[0,2,1,3]>(o) }`, "Transpose Transpose Transpose Attention Transpose", 23, "number of heads"},
+		{"scatter of rows that may be smaller", `g (float[1,4] x, float[2,4] u) => (float[6,4] y) { s = Constant<value: tensor = int64[2] {6,4}>() z = ConstantOfShape(s) i = Constant<value: tensor = int64[2,1] {1,1}>() a = ScatterND<reduction="add">(z, i, u) y = Add(a, x) }`, "ConstantOfShape ScatterND Add", 21, "equal shapes"},
+		{"scatter of elements on zeros", `g (float[6,4] x, float[2,4] u) => (float[6,4] y) { s = Constant<value: tensor = int64[2] {6,4}>() z = ConstantOfShape(s) i = Constant<value: tensor = int64[2,4] {1,1,2,3,0,0,0,0}>() a = ScatterElements<reduction="add">(z, i, u) y = Add(x, a) }`, "ScatterElements", 21, ""},
+		{"scatter of elements that replace", `g (float[6,4] x, float[2,4] u) => (float[6,4] y) { s = Constant<value: tensor = int64[2] {6,4}>() z = ConstantOfShape(s) i = Constant<value: tensor = int64[2,4] {1,1,2,3,0,0,0,0}>() a = ScatterElements(z, i, u) y = Add(x, a) }`, "ConstantOfShape ScatterElements Add", 21, ""},
+		{"transposed conv, frozen not all", `g (float[N,4,3,3] x, float[6] s) => (float[N,6,3,3] y) ` + strings.Replace(transposed, "float[6] s = {2,0.5,1,3,4,0.25}, ", "", 1) + ` { a = ConvTranspose<group=2>(x, w) y = BatchNormalization(a, s, t, u, v) }`, "ConvTranspose BatchNormalization", 21, "not frozen"},
 		{"conv and batch norm", `g (float[N,3,4,4] x) => (float[N,2,4,4] y) ` + weights + ` { a = Conv(x, w, c) y = BatchNormalization<epsilon=0.001>(a, s, t, u, v) }`, "Conv", 21, ""},
 		{"conv without bias", `g (float[N,3,4,4] x) => (float[N,2,4,4] y) ` + weights + ` { a = Conv<strides=[2,2]>(x, w) b = BatchNormalization(a, s, t, u, v) y = Relu(b) }`, "Conv Relu", 21, ""},
 		{"conv read elsewhere", `g (float[N,3,4,4] x) => (float[N,2,4,4] y, float[N,2,4,4] z) ` + weights + ` { a = Conv(x, w) y = BatchNormalization(a, s, t, u, v) z = Neg(a) }`, "Conv BatchNormalization Neg", 21, "is read elsewhere"},
@@ -178,9 +196,13 @@ func TestRewrite(t *testing.T) {
 			if err := op.Verify(m); err != nil {
 				t.Error(err)
 			}
+			refusals(t, c.in, c.opset, func(rule string) { refused[variant(rule)] = true })
 			var misses []string
 			for _, x := range r.Misses {
 				misses = append(misses, x.String())
+			}
+			for _, k := range r.Counts {
+				applied[variant(k.Rule.Name)] = true
 			}
 			if got := strings.Join(misses, "\n"); !strings.Contains(got, c.misses) {
 				t.Errorf("near misses %q, want %q", got, c.misses)
@@ -199,6 +221,46 @@ func TestRewrite(t *testing.T) {
 				}
 			}
 		})
+	}
+	for _, table := range fuse.Tables(fuse.Target{Standard: true, Opset: 30, Frozen: func(*graph.Value) bool { return true }}) {
+		for _, r := range table {
+			if !applied[variant(r.Name)] {
+				t.Errorf("rule %s has no test in which it is applied", r.Name)
+			}
+			if r.When != nil && !refused[variant(r.Name)] {
+				t.Errorf("rule %s has a condition, and no test in which that does not hold", r.Name)
+			}
+		}
+	}
+}
+
+// refusals applies the rules for an opset to a model and calls note for each whose condition does not hold where its pattern fits.
+func refusals(t *testing.T, text string, opset int64, note func(rule string)) {
+	t.Helper()
+	tables := fuse.Tables(fuse.Target{Standard: true, Opset: opset, Frozen: func(*graph.Value) bool { return true }})
+	for _, table := range tables {
+		for i := range table {
+			r := &table[i]
+			when := r.When
+			if when == nil {
+				continue
+			}
+			r.When = func(m *rewrite.Match) error {
+				err := when(m)
+				if err != nil {
+					note(r.Name)
+				}
+				return err
+			}
+		}
+	}
+	set, err := rewrite.NewSet(tables...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, info := canonical(t, text)
+	if _, err := set.Apply(m.Graph, info, rewrite.Options{}); err != nil {
+		t.Error(err)
 	}
 }
 
