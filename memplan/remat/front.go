@@ -42,20 +42,38 @@ func Front(g *Graph, budgets []int64, moves int, others ...[]int32) ([]Plan, err
 		slices.SortStableFunc(l.segments, func(a, b Plan) int { return compare(a.Cost, b.Cost) })
 	}
 	failed := 0
+	sequences := make([][]int32, len(budgets))
 	for k, b := range budgets {
 		if failed == patience {
 			break
 		}
-		next := l.climb(b, moves/len(budgets), uint64(k), int64(len(budgets)))
-		if next == nil {
+		sequences[k] = l.climb(b, moves/len(budgets), uint64(k), int64(len(budgets)))
+		if sequences[k] == nil {
 			failed++
 			continue
 		}
 		failed = 0
-		if u, err = Simulate(g, next); err != nil {
+	}
+	// Back up: what was found for less memory, with more room.
+	var below []int32
+	for k := len(budgets) - 1; k >= 0; k-- {
+		if below != nil {
+			if s := l.polisher.polish(g, below, budgets[k]); sequences[k] == nil || costOf(g, s) < costOf(g, sequences[k]) {
+				sequences[k] = s
+			}
+		}
+		if sequences[k] != nil {
+			below = sequences[k]
+		}
+	}
+	for _, s := range sequences {
+		if s == nil {
+			continue
+		}
+		if u, err = Simulate(g, s); err != nil {
 			return nil, err
 		}
-		plans = append(plans, Plan{next, u.Peak, u.Cost})
+		plans = append(plans, Plan{s, u.Peak, u.Cost})
 	}
 	return pareto(plans), nil
 }

@@ -29,6 +29,7 @@ var (
 	descent = flag.Bool("sgd", false, "with a step of gradient descent for each parameter")
 	apply   = flag.Bool("apply", false, "also write each of 50 budgets into the model, and place it in an arena")
 	profile = flag.String("cpuprofile", "", "write a profile of the searches to `FILE`")
+	points  = flag.String("points", "", "add what each of the 49 budgets costs to `FILE`, in percent")
 	moves   = flag.Int("moves", recompute.DefaultMoves, "effort")
 )
 
@@ -92,15 +93,23 @@ func (b *bench) budgets(dir string) {
 		fmt.Printf(" %8.3f", 100*(float64(front[at].Cost)/all-1))
 	}
 	sum, count := 0.0, 0
+	line := filepath.Base(dir)
 	for k := int64(49); k > 0; k-- {
 		at := slices.IndexFunc(front, func(f remat.Plan) bool { return f.Peak <= base/50*k })
 		if at < 0 {
 			break
 		}
-		sum += 100 * (float64(front[at].Cost)/all - 1)
+		more := 100 * (float64(front[at].Cost)/all - 1)
+		line += fmt.Sprintf(" %.4f", more)
+		sum += more
 		count++
 	}
 	fmt.Printf(" %8.3f %7.2f %7.2f %s\n", sum/float64(max(count, 1)), seconds, took, b.verdict(seconds <= 4))
+	if *points != "" {
+		f := must(os.OpenFile(*points, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644))
+		fmt.Fprintf(f, "%s %.2f\n", line, seconds)
+		check(f.Close())
+	}
 	if *apply {
 		b.apply(dir, n, p, front, base)
 	}
