@@ -17,7 +17,7 @@ type annealer struct {
 	bestAt int64   // its cost
 	lowest int64   // the lowest peak seen
 	block  []int32 // scratch
-	full   bool    // a move failed for want of an empty slot
+	full   int     // how many moves failed for want of an empty slot since steps were laid out
 	bits   uint64
 	left   int
 }
@@ -83,9 +83,9 @@ func (a *annealer) run(s schedule) {
 			now = next
 			a.note()
 		}
-		if a.full || int(a.steps)*4 > int(a.slots) {
+		if a.full > stretch/8 || int(a.steps)*4 > int(a.slots) {
 			a.layOut(a.sequence())
-			a.full = false
+			a.full = 0
 		}
 		temperature = float64(temperature * cool)
 		price = float64(price * harden)
@@ -122,7 +122,7 @@ func (a *annealer) slotBefore(slot int32) int32 {
 		gap++
 	}
 	if gap == 0 {
-		a.full = true
+		a.full++
 		return -1
 	}
 	return slot - (gap+3)/4

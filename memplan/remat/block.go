@@ -33,7 +33,7 @@ func (a *annealer) later() bool {
 	}
 	gap := slot - end - 1
 	if int(gap) < len(block) {
-		a.full = true
+		a.full++
 		return false
 	}
 	for k := len(block) - 1; k >= 0; k-- {
@@ -91,7 +91,7 @@ func (a *annealer) earlier() bool {
 	}
 	gap := begin - slot - 1
 	if int(gap) < len(block) {
-		a.full = true
+		a.full++
 		return false
 	}
 	for k := len(block) - 1; k >= 0; k-- {

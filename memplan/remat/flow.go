@@ -27,6 +27,15 @@ func (f *network) edge(from, to int32, room int64) int32 {
 	return e
 }
 
+// shrink takes back edges added last, until there are as many capacities as rooms.
+func (f *network) shrink(rooms int) {
+	for e := len(f.to) - 1; e >= rooms; e-- {
+		from := f.to[e^1]
+		f.head[from] = f.head[from][:len(f.head[from])-1]
+	}
+	f.to, f.room = f.to[:rooms], f.room[:rooms]
+}
+
 // maximum returns the value of a maximum flow; room is what it leaves.
 func (f *network) maximum(source, sink int32) int64 {
 	var sum int64

@@ -3,6 +3,7 @@ package remat
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
 )
 
 // Front returns plans for budgets, which it takes in falling order, each search going on from plans for the budget
@@ -25,40 +26,34 @@ func Front(g *Graph, budgets []int64, moves int, others ...[]int32) ([]Plan, err
 	floor, _ := Floor(g)
 	budgets = slices.DeleteFunc(slices.Compact(budgets), func(b int64) bool { return b >= u.Peak || b < floor })
 	plans := []Plan{{g.Order, u.Peak, u.Cost}}
-	l := &ladder{g: g, fitter: newFitter(g), greedy: append([][]int32{g.Order}, others...), annealed: g.Order}
-	if len(budgets) > 0 {
-		for _, order := range l.greedy {
-			h := *g
-			h.Order = order
-			l.family = append(l.family, family(&h, relatives/len(l.greedy))...)
-			for _, s := range segments(&h) {
-				u, err := Simulate(g, s)
-				if err != nil {
-					return nil, err
-				}
-				l.segments = append(l.segments, Plan{s, u.Peak, u.Cost})
+	if len(budgets) == 0 {
+		return plans, nil
+	}
+	st := newStarts(g, append([][]int32{g.Order}, others...))
+	// Searches of their own, of which each budget takes the best: one may be lucky where another is not.
+	found := make([][][]int32, len(cools))
+	var wait sync.WaitGroup
+	for n := range cools {
+		wait.Go(func() {
+			l := &ladder{g: g, starts: st, fitter: newFitter(g), greedy: slices.Clone(st.orders), annealed: g.Order, cool: cools[n], seed: uint64(n) << 32}
+			found[n] = l.descend(budgets, moves/len(cools))
+		})
+	}
+	wait.Wait()
+	sequences := make([][]int32, len(budgets))
+	for k := range budgets {
+		for _, list := range found {
+			if s := list[k]; s != nil && (sequences[k] == nil || costOf(g, s) < costOf(g, sequences[k])) {
+				sequences[k] = s
 			}
 		}
-		slices.SortStableFunc(l.segments, func(a, b Plan) int { return compare(a.Cost, b.Cost) })
 	}
-	failed := 0
-	sequences := make([][]int32, len(budgets))
-	for k, b := range budgets {
-		if failed == patience {
-			break
-		}
-		sequences[k] = l.climb(b, moves/len(budgets), uint64(k), int64(len(budgets)))
-		if sequences[k] == nil {
-			failed++
-			continue
-		}
-		failed = 0
-	}
+	var polisher polisher
 	// Back up: what was found for less memory, with more room.
 	var below []int32
 	for k := len(budgets) - 1; k >= 0; k-- {
 		if below != nil {
-			if s := l.polisher.polish(g, below, budgets[k]); sequences[k] == nil || costOf(g, s) < costOf(g, sequences[k]) {
+			if s := polisher.polish(g, below, budgets[k]); sequences[k] == nil || costOf(g, s) < costOf(g, sequences[k]) {
 				sequences[k] = s
 			}
 		}
@@ -84,19 +79,71 @@ const (
 	patience  = 3  // budgets in a row that may go without a plan before lower ones are given up
 )
 
+// starts are sequences that plans are made from.
+type starts struct {
+	orders   [][]int32
+	family   [][]int32
+	segments []Plan // by rising cost
+}
+
+func newStarts(g *Graph, orders [][]int32) *starts {
+	list := make([]starts, len(orders))
+	var wait sync.WaitGroup
+	for k, order := range orders {
+		wait.Go(func() {
+			h := *g
+			h.Order = order
+			list[k].family = family(&h, relatives/len(orders))
+			for _, s := range segments(&h) {
+				if u, err := Simulate(g, s); err == nil {
+					list[k].segments = append(list[k].segments, Plan{s, u.Peak, u.Cost})
+				}
+			}
+		})
+	}
+	wait.Wait()
+	all := &starts{orders: orders}
+	for _, s := range list {
+		all.family = append(all.family, s.family...)
+		all.segments = append(all.segments, s.segments...)
+	}
+	slices.SortStableFunc(all.segments, func(a, b Plan) int { return compare(a.Cost, b.Cost) })
+	return all
+}
+
 // ladder takes one budget after another.
 type ladder struct {
+	*starts
 	g        *Graph
 	fitter   *fitter
 	greedy   [][]int32 // what evictions alone led to, from each order
 	annealed []int32   // the last plan
-	family   [][]int32
-	segments []Plan // by rising cost
 	polisher polisher
+	cool     schedule
+	seed     uint64
 }
 
-// cool is the schedule of annealing from a good start.
-var cool = schedule{hot: 1e-3, cold: 1e-6, light: 10, heavy: 100}
+// descend returns sequences for falling budgets, nil where it finds none.
+func (l *ladder) descend(budgets []int64, moves int) [][]int32 {
+	list := make([][]int32, len(budgets))
+	failed := 0
+	for k, b := range budgets {
+		if failed == patience {
+			break
+		}
+		list[k] = l.climb(b, moves/len(budgets), l.seed+uint64(k), int64(len(budgets)))
+		if failed++; list[k] != nil {
+			failed = 0
+		}
+	}
+	return list
+}
+
+// cools are the schedules of annealing from a good start, for searches of their own.
+var cools = [...]schedule{
+	{hot: 1e-3, cold: 1e-6, light: 10, heavy: 100},
+	{hot: 3e-3, cold: 1e-6, light: 1, heavy: 100},
+}
 
 // climb returns a sequence within the budget, nil if it finds none.
 func (l *ladder) climb(budget int64, moves int, seed uint64, rungs int64) []int32 {
@@ -143,29 +190,37 @@ func (l *ladder) climb(budget int64, moves int, seed uint64, rungs int64) []int3
 	if best != nil {
 		polish(best)
 	}
-	for n, until := 0, l.fitter.work+share; best == nil && n < retries && l.fitter.work < until; n++ {
+	for n, until := 0, l.fitter.work+min(share, retryWork); best == nil && n < retries && l.fitter.work < until; n++ {
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))
 		starts := slices.Concat(l.greedy, [][]int32{l.annealed, l.g.Order}, l.family)
 		if s := l.fitter.fit(starts[n%len(starts)], budget, cost, rng); s != nil {
 			best, cost = s, costOf(l.g, s)
 		}
 	}
-	if best != nil {
-		moves = weigh(moves, cost, l.g.BaseCost())
+	if best == nil {
+		a := l.anneal(l.annealed, budget, moves, seed)
+		if a != nil {
+			l.annealed = a
+		}
+		return a
 	}
-	start := best
-	if start == nil {
-		start = l.annealed
-	} else {
-		start = l.refit(start, budget, int64(moves)*repairs, seed)
-	}
-	a := newAnnealer(l.g, start, budget, seed)
-	s := cool
+	l.annealed = l.refine(best, budget, moves, seed)
+	return l.annealed
+}
+
+// refine looks for a cheaper sequence within the budget, by repair and by annealing.
+func (l *ladder) refine(best []int32, budget int64, moves int, seed uint64) []int32 {
+	moves = weigh(moves, costOf(l.g, best), l.g.BaseCost())
+	best = l.refit(best, budget, int64(moves)*repairs, seed)
+	return l.anneal(best, budget, moves, seed)
+}
+
+// anneal returns the best sequence within the budget of a run of annealing, nil if there is none.
+func (l *ladder) anneal(from []int32, budget int64, moves int, seed uint64) []int32 {
+	a := newAnnealer(l.g, from, budget, seed)
+	s := l.cool
 	s.moves = moves
 	a.run(s)
-	if a.best != nil {
-		l.annealed = a.best
-	}
 	return a.best
 }
 
@@ -182,8 +237,11 @@ const (
 	large   = 4000
 )
 
-// retries is how often chance is asked where evictions find no plan.
-const retries = 40
+// retries is how often chance is asked where evictions find no plan, and how many steps it may measure, about.
+const (
+	retries   = 40
+	retryWork = 2_000_000
+)
 
 // repairs is how many steps the search by repair may measure for each move of annealing.
 const repairs = 10

@@ -16,6 +16,8 @@ type knapsack struct {
 	reads  [][]int32
 	needed []int32 // those that must be at hand afterwards
 	cuts   int
+	net    *network // for cuts, made by the first one
+	rooms  []int64  // its capacities, 0 for those that depend on the price
 }
 
 // knapsack returns the problem at x, nil if there is nothing to decide.
@@ -197,20 +199,17 @@ func (k *knapsack) start(again []bool) []int32 {
 	return list
 }
 
-// cut returns the choice that is cheapest if a byte costs up/down (down 0: if memory is all that counts), and a bound on
-// the cost of all that fit.
-func (k *knapsack) cut(decided []decision, up, down int64) (choice, int64) {
-	k.cuts++
+// connect makes the network of cuts. Node p: at hand after the step. Node n+p: computed after it. The first edges are those
+// whose capacities follow from the price: for each p that of its memory and that of its cost.
+func (k *knapsack) connect() {
 	n := int32(len(k.nodes))
 	source, sink := 2*n, 2*n+1
 	f := newNetwork(int(2*n + 2))
-	// Costs times one factor and memory times another, so that sums stay within an int64. Products are rounded down, which
-	// keeps the bound one.
-	perCost, perByte := ratio(up, down)
 	for p := range n {
-		// Node p: at hand after the step. Node n+p: computed after it.
-		f.edge(p, n+p, scale(k.memory[p], perByte))
-		f.edge(n+p, sink, scale(k.cost[p], perCost))
+		f.edge(p, n+p, 0)
+		f.edge(n+p, sink, 0)
+	}
+	for p := range n {
 		f.edge(n+p, p, unlimited)
 		for _, q := range k.reads[p] {
 			f.edge(n+p, q, unlimited)
@@ -218,6 +217,28 @@ func (k *knapsack) cut(decided []decision, up, down int64) (choice, int64) {
 	}
 	for _, p := range k.needed {
 		f.edge(source, p, unlimited)
+	}
+	k.net, k.rooms = f, slices.Clone(f.room)
+}
+
+// cut returns the choice that is cheapest if a byte costs up/down (down 0: if memory is all that counts), and a bound on
+// the cost of all that fit.
+func (k *knapsack) cut(decided []decision, up, down int64) (choice, int64) {
+	k.cuts++
+	n := int32(len(k.nodes))
+	source, sink := 2*n, 2*n+1
+	if k.net == nil {
+		k.connect()
+	}
+	f := k.net
+	f.shrink(len(k.rooms))
+	copy(f.room, k.rooms)
+	// Costs times one factor and memory times another, so that sums stay within an int64. Products are rounded down, which
+	// keeps the bound one.
+	perCost, perByte := ratio(up, down)
+	for p := range n {
+		f.room[4*p] = scale(k.memory[p], perByte)
+		f.room[4*p+2] = scale(k.cost[p], perCost)
 	}
 	for _, d := range decided {
 		if d.again {
