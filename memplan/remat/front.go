@@ -198,7 +198,7 @@ func (l *ladder) climb(budget int64, moves int, seed uint64, rungs int64) []int3
 		}
 	}
 	if best == nil {
-		a := l.anneal(l.annealed, budget, moves, seed)
+		a := l.anneal(l.annealed, budget, moves/2, seed)
 		if a != nil {
 			l.annealed = a
 		}
