@@ -8,10 +8,18 @@ import (
 )
 
 // maxTriangle bounds the elements of a constant that is compared with a triangle.
-const maxTriangle = 1 << 24
+const maxTriangle = 1 << 22
 
 // causal reports whether a mask lets each query see the keys up to its own place: it is a lower triangle.
 func (a *attention) causal(m attentionMask) bool {
+	v := m.add
+	if v == nil {
+		v = m.keep
+	}
+	s, r := v.Type.Shape, len(a.scores.Shape)
+	if n := len(s); n < 2 || !s[n-1].Equal(a.scores.Shape[r-1]) || !s[n-2].Equal(a.scores.Shape[r-2]) {
+		return false // it is repeated
+	}
 	if m.keep != nil {
 		return a.triangle(m.keep, !m.negate)
 	}
@@ -314,25 +322,25 @@ func (a *attention) turned(b *op.Builder) *graph.Value {
 	return b.Transpose(x, perm...)
 }
 
-// mask returns the sum of the masks in the form that the operator takes, nil without any.
+// mask returns the masks as one, in the form that the operator takes, nil without any.
 func (a *attention) mask(b *op.Builder, masks []attentionMask) *graph.Value {
 	var sum *graph.Value
 	elem := a.q.Type.Elem
-	for _, m := range slices.Backward(masks) {
-		v := m.add
-		if v == nil {
-			zero, fill := b.Scalar(elem, 0), b.Scalar(elem, m.fill)
+	for _, m := range slices.Backward(masks) { // the first that scores meet first
+		if m.keep != nil {
+			kept, fill := sum, b.Scalar(elem, m.fill)
+			if kept == nil {
+				kept = b.Scalar(elem, 0)
+			}
 			if m.negate {
-				zero, fill = fill, zero
+				kept, fill = fill, kept
 			}
-			v = b.Where(m.keep, zero, fill)
-		} else {
-			v = b.Cast(v, elem)
-			if f := m.factor; m.negate {
-				v = b.Neg(b.MulScalar(v, f))
-			} else {
-				v = b.MulScalar(v, f)
-			}
+			sum = b.Where(m.keep, kept, fill)
+			continue
+		}
+		v := b.MulScalar(b.Cast(m.add, elem), m.factor)
+		if m.negate {
+			v = b.Neg(v)
 		}
 		if sum == nil {
 			sum = v

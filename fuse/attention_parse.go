@@ -219,6 +219,9 @@ func (a *attention) peel(s *graph.Value) error {
 			if outer <= 0 {
 				return errPositive
 			}
+			if math.Abs(m.fill) > math.MaxFloat32 && !math.IsInf(m.fill/outer, 0) {
+				return errFill
+			}
 			a.masks = append(a.masks, m)
 			s = x
 		default:
@@ -421,12 +424,12 @@ func (a *attention) check(rank int) error {
 	scores := graph.Shape{}
 	scores = append(scores, q.Shape[:rank-1]...)
 	scores = append(scores, kt.Shape[rank-1])
+	a.scores.Shape = scores
 	for _, m := range a.masks {
 		if err := a.checkMask(m, scores); err != nil {
 			return err
 		}
 	}
-	a.scores.Shape = scores
 	return nil
 }
 
@@ -458,8 +461,8 @@ func (a *attention) checkMask(m attentionMask, scores graph.Shape) error {
 		}
 	}
 	// Added to a score, what is below the least sum of floats gives itself, as choosing it does. A fill above that is as good
-	// where each row keeps a score.
-	if m.keep != nil && !(m.fill <= -1e30) && !(m.fill <= -1e4 && a.causal(m)) && !(a.q.Type.Elem == graph.Float16 && m.fill <= -65504) {
+	// where each row keeps a score, which no other mask takes.
+	if m.keep != nil && !(m.fill <= -1e30) && !(m.fill <= hides && len(a.masks) == 1 && a.causal(m)) && !(a.q.Type.Elem == graph.Float16 && m.fill <= -65504) {
 		return errFill
 	}
 	return nil

@@ -16,6 +16,14 @@ import (
 // compute runs m in double precision on inputs that depend on the seed only; symbolic dimensions are 3.
 func compute(t *testing.T, m *graph.Model, seed uint64) []*op.Array {
 	t.Helper()
+	out, err := tryCompute(m, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func tryCompute(m *graph.Model, seed uint64) ([]*op.Array, error) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var feed []*op.Array
 	for _, v := range m.Graph.Inputs {
@@ -37,30 +45,31 @@ func compute(t *testing.T, m *graph.Model, seed uint64) []*op.Array {
 	}
 	machine, err := interp.New(m, interp.Options{Wide: true})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	out, err := machine.Run(feed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return machine.Run(feed)
 }
 
 // canonical parses a model at an opset and makes it ready for rules.
 func canonical(t *testing.T, text string) (*graph.Model, *op.Info) {
 	t.Helper()
-	m, err := graph.Parse(`<ir_version: 10, opset_import: ["" : 21]>` + text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := op.Upgrade(m); err != nil {
-		t.Fatal(err)
-	}
-	info, err := op.Infer(m)
+	m, info, err := tryCanonical(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m, info
+}
+
+func tryCanonical(text string) (*graph.Model, *op.Info, error) {
+	m, err := graph.Parse(`<ir_version: 10, opset_import: ["" : 21]>` + text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := op.Upgrade(m); err != nil {
+		return nil, nil, err
+	}
+	info, err := op.Infer(m)
+	return m, info, err
 }
 
 // ops lists the operators of the main graph, without constants.

@@ -161,7 +161,7 @@ func (g *Graph) Sort() error {
 // suffix _1, _2, ..., and marks the name as used.
 func (m *Model) Fresh(base string) string {
 	if m.names == nil {
-		m.names = map[string]int{}
+		m.names = make(map[string]int, len(m.Graph.Nodes)+len(m.Graph.Inits))
 		m.eachGraph(func(g *Graph) {
 			for v := range g.Values() {
 				m.names[v.Name] = 1
@@ -174,7 +174,7 @@ func (m *Model) Fresh(base string) string {
 // FreshNode is Fresh for node names.
 func (m *Model) FreshNode(base string) string {
 	if m.nodeNames == nil {
-		m.nodeNames = map[string]int{}
+		m.nodeNames = make(map[string]int, len(m.Graph.Nodes))
 		m.eachGraph(func(g *Graph) {
 			for _, n := range g.Nodes {
 				m.nodeNames[n.Name] = 1

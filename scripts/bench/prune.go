@@ -72,6 +72,51 @@ func main() {
 		rows = append(rows, r)
 	}
 	print(rows)
+	networks(tmp)
+}
+
+// networks prints the time that prune takes for the gradients of exported networks, beside that of grad for making them: of processes, the
+// least of several, in processor time. A second program that GRADTOOL_OTHER names is measured in turn with this one.
+func networks(tmp string) {
+	paths, err := filepath.Glob(filepath.Join(os.Getenv("GRADTOOL_MODELS"), "*", "model.onnx"))
+	if err != nil || os.Getenv("GRADTOOL_MODELS") == "" || len(paths) == 0 {
+		return
+	}
+	bin, other := os.Getenv("GRADTOOL_BIN"), os.Getenv("GRADTOOL_OTHER")
+	train := filepath.Join(tmp, "train.onnx")
+	spent := func(least float64, bin string, args ...string) float64 {
+		cmd := exec.Command(bin, args...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			log.Fatalf("%v: %s", err, out)
+		}
+		t := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds() * 1e3
+		if least == 0 || t < least {
+			return t
+		}
+		return least
+	}
+	fmt.Printf("\n%8s %8s %8s %8s\n", "nodes", "grad ms", "prune ms", "other ms")
+	for _, path := range paths {
+		axis := "1"
+		if refs, err := os.ReadFile(filepath.Join(filepath.Dir(path), "refs.json")); err == nil && strings.Contains(string(refs), "last axis") {
+			axis = "-1"
+		}
+		var grad, prune, before float64
+		for range 7 {
+			grad = spent(grad, bin, "grad", "-q", "-f", "--loss", "softmax-cross-entropy,axis="+axis, path, "-o", train)
+			prune = spent(prune, bin, "prune", "-q", train, "-o", os.DevNull, "--report", filepath.Join(tmp, "time.json"))
+			if other != "" {
+				before = spent(before, other, "prune", "-q", train, "-o", os.DevNull)
+			}
+		}
+		var result struct {
+			Before int `json:"nodes_before"`
+		}
+		if text, err := os.ReadFile(filepath.Join(tmp, "time.json")); err == nil {
+			_ = json.Unmarshal(text, &result)
+		}
+		fmt.Printf("%8d %8.0f %8.0f %8.0f  %s\n", result.Before, grad, prune, before, filepath.Base(filepath.Dir(path)))
+	}
 }
 
 func print(rows []row) {
