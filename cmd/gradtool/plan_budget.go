@@ -127,7 +127,7 @@ func (b *budgeter) planWithin(out target, path string) error {
 			}
 			passes := b.passes(memplan.PlanOptions{KeepOrder: true, Effort: b.effort(memplan.DefaultEffort)}, &made)
 			if err := b.runPasses(m, passes); err != nil {
-				return false, budgetError(m, err)
+				return false, b.budgetError(m, err)
 			}
 			if b.Bool("curve") {
 				return true, b.writeCurve()
@@ -165,12 +165,15 @@ func (b *budgeter) planWithin(out target, path string) error {
 }
 
 // budgetError is planError; a budget that cannot be kept to is reported without the name of a pass.
-func budgetError(m *graph.Model, err error) error {
+func (b *budgeter) budgetError(m *graph.Model, err error) error {
 	var low *recompute.BudgetError
-	if errors.As(err, &low) {
-		return hint(low, "--curve shows the budgets that have plans")
+	if !errors.As(err, &low) {
+		return planError(m, err)
 	}
-	return planError(m, err)
+	if pieces := b.inPieces(low); pieces != "" {
+		return hint(low, "%s", pieces)
+	}
+	return hint(low, "--curve shows the budgets that have plans")
 }
 
 // passes are those of plan, with one that computes values again.
@@ -237,10 +240,10 @@ func (b *budgeter) writeCurve() error {
 	points := []point{}
 	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
 	t := table.New(num("peak"), num("of own order"), num("cost"), num("FLOPs"), num("recomputed"))
-	base := b.problem.Graph.BaseCost()
+	base := b.problem.Base()
 	for _, p := range b.front {
 		nodes, flops := b.problem.Again(p.Sequence)
-		x := point{Share: 100 + percent(p.Peak, b.base), Peak: p.Peak, Cost: percent(p.Cost, base), Again: nodes}
+		x := point{Share: 100 + percent(p.Peak, b.base), Peak: p.Peak, Cost: percent(b.problem.Cost(p.Sequence), base), Again: nodes}
 		if work := b.problem.Work(); work > 0 {
 			x.FLOPs = 100 * flops / work
 		}
@@ -270,7 +273,7 @@ func (b *budgeter) tell(m *memplan.Made, p *memplan.Plan, took time.Duration) {
 	r.set("barrier_nodes", b.applied.Barriers)
 	r.set("flops", b.flops)
 	r.set("flops_increase_percent", share)
-	r.set("cost_increase_percent", percent(b.chosen.Cost, b.problem.Graph.BaseCost()))
+	r.set("cost_increase_percent", percent(b.problem.Cost(b.chosen.Sequence), b.problem.Base()))
 	r.set("solve_seconds", b.solved.Seconds())
 	r.set("plan", p)
 }

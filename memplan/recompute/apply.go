@@ -68,16 +68,19 @@ func (p *Problem) Apply(sequence []int32, kind Barrier) (Applied, error) {
 		}
 	}
 	w.barrier.veil(live.State)
-	for _, u := range sequence {
-		n := p.Nodes[u]
+	for k := 0; k < len(sequence); {
+		units := sequence[k : k+p.together(sequence, k)]
+		k += len(units)
+		n := p.Nodes[units[0]]
 		switch {
 		case n == nil:
 		case !w.placed[n]:
+			w.leave(n, units)
 			if err := w.first(n); err != nil {
 				return w.made, err
 			}
 		default:
-			if err := w.again(u); err != nil {
+			if err := w.again(n, units); err != nil {
 				return w.made, err
 			}
 		}
@@ -215,7 +218,7 @@ func (w *writer) now(v *graph.Value) (*graph.Value, error) {
 			return nil, err
 		}
 	}
-	k, err := w.clone(n, values)
+	k, err := w.clone(n, values, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +237,7 @@ func (w *writer) view(n *graph.Node) error {
 }
 
 // clone appends a copy of n that reads values in place of n's operands.
-func (w *writer) clone(n *graph.Node, values map[*graph.Value]*graph.Value) (*graph.Node, error) {
+func (w *writer) clone(n *graph.Node, values map[*graph.Value]*graph.Value, units []int32) (*graph.Node, error) {
 	c := &graph.Cloner{To: w.Model, Values: values, Prefix: prefix, KeepTypes: true}
 	k, err := c.Node(w.g, n)
 	if err != nil {
@@ -248,6 +251,13 @@ func (w *writer) clone(n *graph.Node, values map[*graph.Value]*graph.Value) (*gr
 	}
 	k.Meta.Set(graph.MetaRole, graph.RoleRecompute)
 	k.Meta.Set(graph.MetaFrom, from)
+	if len(units) == 1 && w.isTwinUnit(units[0]) {
+		if w.of[n.Out[0]] == units[0] {
+			k.Out = k.Out[:1]
+		} else {
+			w.barrier.unread[k.Out[0]] = true
+		}
+	}
 	w.made.Again++
 	w.nodes = append(w.nodes, k)
 	w.placed[k] = true
@@ -258,22 +268,33 @@ func (w *writer) clone(n *graph.Node, values map[*graph.Value]*graph.Value) (*gr
 // prefix begins the names of what is added.
 const prefix = "recompute/"
 
-// again computes a unit once more. Results of its node that are held apart stay those of the first time.
-func (w *writer) again(u int32) error {
-	n := w.Nodes[u]
+// again computes units of n once more.
+func (w *writer) again(n *graph.Node, units []int32) error {
 	values, err := w.values(n)
 	if err != nil {
 		return err
 	}
 	w.barrier.wait(n, values, true)
-	k, err := w.clone(n, values)
+	k, err := w.clone(n, values, units)
 	if err != nil {
 		return err
 	}
-	for i, v := range n.Out {
-		if v != nil && w.of[v] == u {
-			w.version[v] = k.Out[i]
+	for i, v := range k.Out {
+		if v != nil && n.Out[i] != nil && slices.Contains(units, w.of[n.Out[i]]) {
+			w.version[n.Out[i]] = v
 		}
 	}
 	return nil
+}
+
+// leave notes which results of n nobody reads as only these of its units are computed; indices are left out.
+func (w *writer) leave(n *graph.Node, units []int32) {
+	if len(units) > 1 || !w.isTwinUnit(units[0]) {
+		return
+	}
+	if w.of[n.Out[0]] != units[0] {
+		w.barrier.unread[n.Out[0]] = true
+		return
+	}
+	w.later = append(w.later, func() { n.Out = n.Out[:1] })
 }

@@ -54,12 +54,13 @@ type barrier struct {
 	zero   *graph.Value                  // the last token
 	after  map[*graph.Node]bool          // nodes that depend on it
 	again  map[*graph.Node]bool          // originals of those that were computed again behind it
+	unread map[*graph.Value]bool         // results that nobody reads, which are not to live until a token
 	held   map[*graph.Value]*graph.Value // what values are that wait for it
 	ints   map[int64]*graph.Value
 }
 
 func newBarrier(w *writer, kind Barrier, peak int64) *barrier {
-	b := &barrier{w: w, kind: kind, peak: peak, stride: max(peak/stretches, 1), ints: map[int64]*graph.Value{}, at: map[*graph.Node]int{}}
+	b := &barrier{w: w, kind: kind, peak: peak, stride: max(peak/stretches, 1), unread: map[*graph.Value]bool{}, ints: map[int64]*graph.Value{}, at: map[*graph.Node]int{}}
 	b.reset()
 	return b
 }
@@ -106,7 +107,7 @@ func (b *barrier) saw(n *graph.Node, reads []*graph.Value) {
 			b.after[n] = b.after[n] || b.after[v.Def]
 		}
 	}
-	if v := witness(n); v != nil {
+	if v := b.witness(n); v != nil {
 		b.at[n] = len(b.loose)
 		b.loose = append(b.loose, v)
 	}
@@ -125,12 +126,12 @@ func (b *barrier) drop(n *graph.Node) {
 
 // witness returns a result of n whose first element can be read: one of a known, not empty shape. Constants and what depends
 // on shapes only prove nothing.
-func witness(n *graph.Node) *graph.Value {
+func (b *barrier) witness(n *graph.Node) *graph.Value {
 	if len(n.In) == 0 {
 		return nil
 	}
 	for _, v := range n.Out {
-		if v != nil && readable(v) {
+		if v != nil && !b.unread[v] && readable(v) {
 			return v
 		}
 	}

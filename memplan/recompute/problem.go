@@ -27,6 +27,7 @@ type Problem struct {
 	given []int32                // the units in the order of Options.Given
 	of    map[*graph.Value]int32 // unit of each result
 	kept  map[*graph.Value]bool  // graph outputs, and what they are views of
+	twin  map[int32]int32        // units of one node
 }
 
 // Options says what a problem is made of.
@@ -43,7 +44,7 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.Peak, of: map[*graph.Value]int32{}}
+	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.Peak, of: map[*graph.Value]int32{}, twin: map[int32]int32{}}
 	space := map[*graph.Node]int64{}
 	for _, b := range live.Buffers {
 		if b.Node != nil {
@@ -69,6 +70,14 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 	var end []int32
 	for _, n := range m.Graph.Nodes {
 		if !isUnit(n) {
+			continue
+		}
+		if p.isTwin(n) {
+			u := p.add(n, bytes(n.Out[0]), p.parents(n))
+			p.Graph.Cost[u], p.FLOPs[u] = price(n)
+			p.Graph.Extra[u] = space[n]
+			p.Graph.Once[u] = handle(n) == nil || opt.Policy.keeps(n)
+			p.of[n.Out[0]], p.of[n.Out[1]] = u, p.addTwin(n, u, bytes(n.Out[1]))
 			continue
 		}
 		main := p.mainResult(n)
@@ -289,21 +298,22 @@ func (p *Problem) readsBeside(n *graph.Node, u int32) bool {
 
 // Again returns how many nodes a sequence computes again, and their FLOPs.
 func (p *Problem) Again(sequence []int32) (nodes int, flops float64) {
-	seen := make([]bool, len(p.Nodes))
-	for _, u := range sequence {
-		if seen[u] {
+	seen := map[*graph.Node]bool{}
+	for k := 0; k < len(sequence); k += p.together(sequence, k) {
+		n := p.Nodes[sequence[k]]
+		if n != nil && seen[n] {
 			nodes++
-			flops += p.FLOPs[u]
+			flops += p.FLOPs[sequence[k]]
 		}
-		seen[u] = true
+		seen[n] = true
 	}
 	return nodes, flops
 }
 
 // Work returns the FLOPs of the model.
 func (p *Problem) Work() (flops float64) {
-	for _, f := range p.FLOPs {
-		flops += f
+	for u := 0; u < len(p.FLOPs); u += p.together(p.Graph.Order, u) {
+		flops += p.FLOPs[u]
 	}
 	return flops
 }

@@ -22,10 +22,30 @@ func (p *Problem) Front(base int64, moves int) ([]remat.Plan, error) {
 	for k := int64(1); k < rungs; k++ {
 		budgets = append(budgets, base/rungs*(rungs-k)+base%rungs*(rungs-k)/rungs)
 	}
+	var others [][]int32
 	if p.given != nil {
-		return remat.Front(p.Graph, budgets, moves, p.given)
+		others = append(others, p.given)
 	}
-	return remat.Front(p.Graph, budgets, moves)
+	front, err := remat.Front(p.Graph, budgets, moves, others...)
+	if err != nil || len(p.twin) == 0 {
+		return front, err
+	}
+	for i, f := range front {
+		front[i] = p.pairUp(f)
+		front[i].Cost = p.Cost(front[i].Sequence)
+	}
+	for i := len(front) - 2; i >= 0; i-- { // what costs as much as a plan behind it is none
+		if front[i].Cost >= front[i+1].Cost {
+			front = slices.Delete(front, i, i+1)
+		}
+	}
+	kept := front[:0]
+	for _, f := range front {
+		if len(kept) == 0 || f.Peak < kept[len(kept)-1].Peak {
+			kept = append(kept, f)
+		}
+	}
+	return kept, nil
 }
 
 // bargain is the part of the cost of all nodes that a lower peak may cost on top: a quarter of a percent.
@@ -39,7 +59,7 @@ func (p *Problem) Choose(front []remat.Plan, budget int64) (remat.Plan, error) {
 	if at < 0 {
 		return remat.Plan{}, p.refuse(front, budget)
 	}
-	limit := front[at].Cost + p.Graph.BaseCost()/bargain
+	limit := front[at].Cost + p.Base()/bargain
 	for at+1 < len(front) && front[at+1].Cost <= limit {
 		at++
 	}
