@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gradtool/fuse"
 	"gradtool/graph/pass"
@@ -36,4 +37,12 @@ func (b *budgeter) inPieces(low *recompute.BudgetError) string {
 		}
 	}
 	return ""
+}
+
+// stacked reports whether what a loop left for its gradient, iteration by iteration, has a large part in a refusal.
+func stacked(low *recompute.BudgetError) bool {
+	return slices.ContainsFunc(low.Alive, func(n recompute.Need) bool {
+		loop := strings.HasSuffix(n.Name, "(Loop)") || strings.HasSuffix(n.Name, "(Scan)")
+		return loop && n.Name != low.Step && n.Bytes > low.Budget/4
+	})
 }

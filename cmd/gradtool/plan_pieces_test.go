@@ -20,7 +20,19 @@ func TestRefusalNamesPieces(t *testing.T) {
 		}
 	}
 	chain := written(t, `<ir_version: 10, opset_import: ["" : 21]> g (float[N,8] x) => (float[N,8] y) { a = Sin(x) b = Cos(x) c = Mul(a, x) y = Mul(b, c) }`)
+	loop := written(t, `<ir_version: 10, opset_import: ["" : 21]> g (float[N,8] x) => (float[N,8] y) {
+  n = Constant<value_int: int = 16>() d = Constant<value_int: int = 1>() c = Cast<to: int = 9>(d)
+  y = Loop(n, c, x) <body: graph = b (int64 i, bool k, float[N,8] h) => (bool l, float[N,8] z) { l = Identity(k) z = Tanh(h) }>
+}`)
+	stack, again := filepath.Join(dir, "stack.onnx"), filepath.Join(dir, "again.onnx")
+	for how, file := range map[string]string{"stack": stack, "recompute": again} {
+		if code, _, errs := gradtool(t, "", "grad", "-q", "--wrt", "inputs", "--loop", how, loop, "-o", file); code != 0 {
+			t.Fatal(errs)
+		}
+	}
 	for _, c := range []struct{ file, want string }{
+		{stack, "grad --loop-costs"},
+		{again, "--curve shows"},
 		{whole, `but not this one: the logits "y" are a graph output, drop it`},
 		{lone, `--chunk auto" computes the loss in pieces, which need about`},
 		{chain, "--curve shows"},
