@@ -96,19 +96,32 @@ func (f *Fuser) fuseInto(i int, c *Nest) int {
 		}
 		tried[p] = true
 		down, up := f.canMove(j, i), f.canMove(i, j)
-		if !down && !(up && f.worthEarly(c, a.Buf)) {
+		var shared []*Buffer // made by p, read by c
+		early := false
+		for _, x := range c.In {
+			if x != nil && f.touch[p].writes[x.Buf] && len(f.writers[x.Buf]) == 1 && !slices.Contains(shared, x.Buf) {
+				shared = append(shared, x.Buf)
+				early = early || f.worthEarly(c, x.Buf)
+			}
+		}
+		if !down && !(up && early) {
 			continue
 		}
 		var merged Kernel
 		var nest *Nest
-		switch p := p.(type) {
-		case *Nest:
-			if nest = f.join(p, c, a.Buf); nest != nil {
-				merged = nest
+		for _, b := range shared {
+			switch p := p.(type) {
+			case *Nest:
+				if nest = f.join(p, c, b); nest != nil {
+					merged = nest
+				}
+			case *Contract:
+				if m := f.joinPost(p, c, b); m != nil {
+					merged, nest = m, m.Post
+				}
 			}
-		case *Contract:
-			if m := f.joinPost(p, c, a.Buf); m != nil {
-				merged, nest = m, m.Post
+			if merged != nil {
+				break
 			}
 		}
 		if merged == nil {
