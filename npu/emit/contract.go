@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"cmp"
 	"slices"
 
 	"gradtool/graph"
@@ -15,6 +16,9 @@ type contractRun struct {
 	plan *Plan
 	post *nestRun
 	a, b cached
+	// Dimensions in the order in which the result has them in memory, so that elements that are next to each other there are so in the
+	// accumulator.
+	order []int
 }
 
 // cached is the tile of an operand that is on chip.
@@ -78,26 +82,30 @@ func (r *contractRun) read(t box) {
 
 // Contract emits a contraction as planned: sums of a tile of the result stay in the accumulator until they are complete.
 func (e *Emitter) Contract(k *legal.Contract, p *Plan) error {
-	r := &contractRun{e: e, k: k, plan: p}
+	r := &contractRun{e: e, k: k, plan: p, order: resultOrder(k)}
 	return e.attempt(func() error {
 		if k.Post != nil {
-			tile := slices.Clone(p.Tile)
-			for i, kind := range k.Kind {
-				if kind == legal.K {
-					tile[i] = 1
-				}
-			}
 			var err error
-			if r.post, err = e.newNestRun(k.Post, tile); err != nil {
+			if r.post, err = e.newNestRun(k.Post, p.Post); err != nil {
 				return err
 			}
 		}
-		if p.Keep {
-			r.a.pieces, r.b.pieces = p.pieces(k, k.A), p.pieces(k, k.B)
+		if p.KeepA {
+			r.a.pieces = p.pieces(k, k.A)
+		}
+		if p.KeepB {
+			r.b.pieces = p.pieces(k, k.B)
 		}
 		t := box{make([]int, len(k.Dims)), p.first()}
-		outer, inner := p.loops(k)
-		err := each(k.Dims, p.Tile, p.First, outer, t, func(bool) error { return r.sums(t, inner) })
+		outer, across, inner := p.loops(k)
+		// Sums that the epilogue adds up over several tiles are complete after the last of these.
+		err := each(k.Dims, p.Tile, p.First, outer, t, func(bool) error {
+			err := each(k.Dims, p.Tile, nil, across, t, func(first bool) error { return r.sums(t, inner, first, len(across) == 0) })
+			if err != nil || len(across) == 0 {
+				return err
+			}
+			return r.post.finish(r.result(t))
+		})
 		r.a.p.drop()
 		r.b.p.drop()
 		if r.post != nil {
@@ -109,19 +117,49 @@ func (e *Emitter) Contract(k *legal.Contract, p *Plan) error {
 	})
 }
 
-// sums computes one tile of the result.
-func (r *contractRun) sums(t box, inner []int) error {
-	e, k := r.e, r.k
+// resultOrder returns the dimensions of a contraction in the order of their steps through the largest of its results; those of kind K,
+// whose terms are added in order, as they are.
+func resultOrder(k *legal.Contract) []int {
+	var step []int
+	most := -1
+	for _, a := range k.Writes() {
+		n := 1
+		for i, d := range k.Dims {
+			if a.Varies()>>i&1 != 0 {
+				n *= d
+			}
+		}
+		if n > most {
+			most, step = n, a.Steps(len(k.Dims))
+		}
+	}
+	order := make([]int, len(k.Dims))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(max(step[b], -step[b]), max(step[a], -step[a])) })
+	return order
+}
+
+// result returns the tile of the result that a tile adds to.
+func (r *contractRun) result(t box) box {
 	out := box{slices.Clone(t.lo), slices.Clone(t.hi)}
-	for i, kind := range k.Kind {
+	for i, kind := range r.k.Kind {
 		if kind == legal.K {
 			out.lo[i], out.hi[i] = 0, 1
 		}
 	}
+	return out
+}
+
+// sums computes one tile of the result, the first or another of those that the epilogue adds up; if finish is set there are no others.
+func (r *contractRun) sums(t box, inner []int, first, finish bool) error {
+	e, k := r.e, r.k
+	out := r.result(t)
 	c := &place{stride: make([]int, len(k.Dims)), elem: graph.Float}
 	n := 1
 	for _, kind := range []legal.Kind{legal.N, legal.M, legal.Batch} {
-		for i := len(k.Dims) - 1; i >= 0; i-- {
+		for _, i := range slices.Backward(r.order) {
 			if k.Kind[i] == kind {
 				c.stride[i] = n
 				n *= t.hi[i] - t.lo[i]
@@ -159,18 +197,41 @@ func (r *contractRun) sums(t box, inner []int) error {
 		c.drop()
 		return err
 	}
-	r.post.places[0] = c
-	if err := r.post.early(out, true); err != nil {
-		return err
+	err = r.epilogue(out, c, first, finish)
+	c.drop()
+	return err
+}
+
+// epilogue works off the sums of a tile in parts; those that some reduction adds up come one after the other.
+func (r *contractRun) epilogue(whole box, c *place, begin, finish bool) error {
+	size := r.plan.Post
+	t := box{slices.Clone(whole.lo), slices.Clone(whole.hi)}
+	var outer, inner []int
+	for i := range size {
+		switch {
+		case size[i] >= whole.hi[i]-whole.lo[i]:
+		case r.post.across>>i&1 != 0:
+			inner = append(inner, i)
+		default:
+			outer = append(outer, i)
+		}
 	}
-	if err := r.post.finish(out); err != nil {
-		return err
-	}
-	if r.post.places[0] != nil {
-		r.post.places[0].drop()
-		r.post.places[0] = nil
-	}
-	return nil
+	err := parts(whole, size, nil, outer, t, func(bool) error {
+		err := parts(whole, size, nil, inner, t, func(first bool) error {
+			sums := *c
+			for i := range t.lo {
+				sums.addr += isa.Local(4 * (t.lo[i] - whole.lo[i]) * c.stride[i])
+			}
+			r.post.places[0] = &sums
+			return r.post.early(t, first && begin)
+		})
+		if err != nil || !finish {
+			return err
+		}
+		return r.post.finish(t)
+	})
+	r.post.places[0] = nil
+	return err
 }
 
 // operands brings the tiles of both operands on chip, that first whose buffer was written earlier: the other may have to wait.
@@ -215,9 +276,9 @@ type term struct{ n, a, b, c int }
 // group returns the counts of one kind, joined where all strides continue.
 func (r *contractRun) group(t box, kind legal.Kind, a, b, c *place) []term {
 	var out []term
-	for i, k := range r.k.Kind {
+	for _, i := range r.order {
 		n := t.hi[i] - t.lo[i]
-		if k != kind || n == 1 {
+		if r.k.Kind[i] != kind || n == 1 {
 			continue
 		}
 		x := term{n, a.stride[i], b.stride[i], c.stride[i]}

@@ -10,8 +10,8 @@ import (
 	"gradtool/npu/machine"
 )
 
-// errSpace says that tiles do not fit on chip.
-var errSpace = errors.New("no room on chip")
+// ErrSpace says that tiles do not fit on chip.
+var ErrSpace = errors.New("no room on chip")
 
 // Emitter makes the instructions of a program, kernel by kernel.
 type Emitter struct {
@@ -19,10 +19,14 @@ type Emitter struct {
 	Addr    map[*legal.Buffer]int64 // DRAM address of each buffer
 	List    []isa.Instr
 	Node    int32 // source of the instructions to come
+	// Bus is what a cycle of a transfer that runs under computing costs, in cycles: other kernels want the path to DRAM.
+	Bus float64
 
 	Plans []*Plan // of the kernels emitted, in order
 
-	resident map[string]*Plan // by shape of contraction: the plan that keeps its operands, nil if there is none
+	residents map[string]*Plan            // by shape of contraction: the plan that keeps its operands, nil if there is none
+	needs     map[string]int              // by shape of contraction: how much of the scratchpad it needs
+	held      map[*legal.Buffer]*Resident // what lies in the scratchpad beside the tiles
 
 	written map[*legal.Buffer]int // number of the kernel that wrote a buffer last
 	kernels int                   // emitted so far
@@ -33,22 +37,23 @@ type Emitter struct {
 
 // New returns an emitter for a machine; addr says where buffers lie in DRAM.
 func New(m *machine.Machine, addr map[*legal.Buffer]int64) *Emitter {
-	return &Emitter{Machine: m, Addr: addr, resident: map[string]*Plan{}, written: map[*legal.Buffer]int{}, scratch: newPool(0, m.Scratchpad.Bytes), accum: newPool(0, m.Accumulator.Bytes)}
+	return &Emitter{Machine: m, Addr: addr, residents: map[string]*Plan{}, needs: map[string]int{}, written: map[*legal.Buffer]int{},
+		scratch: newPool(0, m.Scratchpad.Bytes), accum: newPool(0, m.Accumulator.Bytes)}
 }
 
 // Together emits a kernel and others that do not depend on it, nor it on them, in turns, so that one uses the units that the
 // other leaves idle: each has its own part of the scratchpad. Node is told of each kernel before it is emitted.
 func (e *Emitter) Together(k legal.Kernel, others []legal.Kernel, node func(k legal.Kernel)) error {
 	whole, list := e.scratch, e.List
-	cut := e.Machine.Scratchpad.Bytes * 5 / 8 / align * align
+	one, two := whole.split(5, 8)
 	defer func() { e.scratch = whole }()
-	e.scratch, e.List = newPool(0, cut), nil
+	e.scratch, e.List = one, nil
 	node(k)
 	if err := e.Kernel(k); err != nil {
 		return err
 	}
 	front := e.List
-	e.scratch, e.List = newPool(cut, e.Machine.Scratchpad.Bytes), nil
+	e.scratch, e.List = two, nil
 	for _, o := range others {
 		node(o)
 		if err := e.Kernel(o); err != nil {
@@ -92,7 +97,7 @@ type region struct {
 func (e *Emitter) take(p *pool, words int) (*region, error) {
 	at, ok := p.take(4 * words)
 	if !ok {
-		return nil, errSpace
+		return nil, ErrSpace
 	}
 	return &region{pool: p, at: at, n: 4 * words, holds: 1}, nil
 }

@@ -30,7 +30,7 @@ func (x *Exact) Kernel(k legal.Kernel, p *Plan) error {
 	var err error
 	switch k := k.(type) {
 	case *legal.Nest:
-		err = x.nest(k, p.Tile, nil)
+		err = x.nest(k, tiles(k.Dims, p.Tile), nil)
 	case *legal.Contract:
 		err = x.contract(k, p)
 	case *legal.Gather:
@@ -131,8 +131,52 @@ func (x *Exact) read(a *legal.Access, dims []int) array {
 	return out
 }
 
-// nest computes a nest. Sums are value 0 of an epilogue.
-func (x *Exact) nest(k *legal.Nest, tile []int, sums []uint32) error {
+// order calls f for the boxes, in order, whose partial results a reduction over the dimensions of a mask adds up.
+type order func(over uint32, f func(t box, first bool) error) error
+
+// tiles returns the order in which tiles of a size are walked.
+func tiles(dims, tile []int) order {
+	return func(over uint32, f func(t box, first bool) error) error {
+		var cut []int
+		t := box{make([]int, len(dims)), slices.Clone(dims)}
+		for i := range dims {
+			if over>>i&1 != 0 && tile[i] < dims[i] {
+				cut = append(cut, i)
+				t.hi[i] = tile[i]
+			}
+		}
+		return each(dims, tile, nil, cut, t, func(first bool) error { return f(t, first) })
+	}
+}
+
+// parts returns the order in which the epilogue of a contraction works off the tiles of a plan, part by part.
+func (p *Plan) parts(k *legal.Contract) order {
+	dims := k.Post.Dims
+	return func(over uint32, f func(t box, first bool) error) error {
+		_, across, _ := p.loops(k)
+		across = slices.DeleteFunc(across, func(i int) bool { return over>>i&1 == 0 })
+		t := box{make([]int, len(dims)), slices.Clone(dims)}
+		begin := true
+		return each(dims, p.Tile, nil, across, t, func(bool) error {
+			whole := box{slices.Clone(t.lo), slices.Clone(t.hi)}
+			var cut []int
+			for i := range dims {
+				if over>>i&1 != 0 && p.Post[i] < whole.hi[i]-whole.lo[i] {
+					cut = append(cut, i)
+				}
+			}
+			part := box{slices.Clone(t.lo), slices.Clone(t.hi)}
+			return parts(whole, p.Post, nil, cut, part, func(bool) error {
+				first := begin
+				begin = false
+				return f(part, first)
+			})
+		})
+	}
+}
+
+// nest computes a nest whose reductions add up in an order. Sums are value 0 of an epilogue.
+func (x *Exact) nest(k *legal.Nest, o order, sums []uint32) error {
 	varies, elems := k.Varies(), k.Elems()
 	vals := make([]array, len(varies))
 	for v, a := range k.In {
@@ -148,7 +192,7 @@ func (x *Exact) nest(k *legal.Nest, tile []int, sums []uint32) error {
 		v := len(k.In) + i
 		vals[v] = newArray(k.Dims, varies[v])
 		if s.Op.Reduces() {
-			x.reduce(&s, k.Dims, tile, varies, vals[v], vals[s.Args[0]])
+			x.reduce(&s, o, varies, vals[v], vals[s.Args[0]])
 			continue
 		}
 		f, err := x.function(&s, elems)
@@ -228,17 +272,9 @@ func (x *Exact) function(s *legal.Stmt, elems []graph.DataType) (func(a, b, c ui
 const partials = 16
 
 // reduce computes a reduction.
-func (x *Exact) reduce(s *legal.Stmt, dims, tile []int, varies []uint32, out, arg array) {
+func (x *Exact) reduce(s *legal.Stmt, o order, varies []uint32, out, arg array) {
 	fold := vecOps[s.Op].Intrinsic().Element(x.Machine.Numerics, dtype(s.Elem), dtype(s.Elem))
-	var cut []int
-	t := box{make([]int, len(dims)), slices.Clone(dims)}
-	for i := range dims {
-		if s.Over>>i&1 != 0 && tile[i] < dims[i] {
-			cut = append(cut, i)
-			t.hi[i] = tile[i]
-		}
-	}
-	each(dims, tile, nil, cut, t, func(first bool) error {
+	o(s.Over, func(t box, first bool) error {
 		points(t, varies[s.Args[0]]&^s.Over, []array{out, arg}, func(at []int) {
 			var p [partials]uint32
 			n := 0
@@ -271,17 +307,15 @@ func (x *Exact) reduce(s *legal.Stmt, dims, tile []int, varies []uint32, out, ar
 // contract computes the sums of a contraction and its epilogue.
 func (x *Exact) contract(k *legal.Contract, p *Plan) error {
 	mask := uint32(0)
-	tile := slices.Clone(p.Tile)
 	for i, kind := range k.Kind {
-		if kind == legal.K {
-			tile[i] = 1
-		} else if k.Dims[i] > 1 {
+		if kind != legal.K && k.Dims[i] > 1 {
 			mask |= 1 << i
 		}
 	}
 	a, b := x.read(k.A, k.Dims), x.read(k.B, k.Dims)
 	sums := newArray(k.Dims, mask)
-	outer, inner := p.loops(k)
+	outer, across, inner := p.loops(k)
+	outer = append(outer, across...)
 	inside := k.A.Inside(k.Dims) && k.B.Inside(k.Dims)
 	t := box{make([]int, len(k.Dims)), p.first()}
 	var terms [][2]int // places of both operands, by term
@@ -289,7 +323,7 @@ func (x *Exact) contract(k *legal.Contract, p *Plan) error {
 		if !inside || terms == nil {
 			terms = terms[:0]
 			each(k.Dims, p.Tile, nil, inner, t, func(bool) error {
-				if words(k.A, p.piece(k, k.A, t), false) > 0 && words(k.B, p.piece(k, k.B, t), false) > 0 { // else all of it is padding, and left out
+				if touches(k.A, p.piece(k, k.A, t)) && touches(k.B, p.piece(k, k.B, t)) { // else all of it is padding, and left out
 					points(t, ^mask, []array{a, b}, func(at []int) { terms = append(terms, [2]int{at[0], at[1]}) })
 				}
 				return nil
@@ -299,7 +333,7 @@ func (x *Exact) contract(k *legal.Contract, p *Plan) error {
 		return nil
 	})
 	if k.Post != nil {
-		return x.nest(k.Post, tile, sums.data)
+		return x.nest(k.Post, p.parts(k), sums.data)
 	}
 	store := &legal.Nest{Dims: slices.Clone(k.Dims), In: []*legal.Access{nil}, Out: []legal.Store{{To: k.C}}}
 	for i, kind := range k.Kind {
@@ -307,7 +341,7 @@ func (x *Exact) contract(k *legal.Contract, p *Plan) error {
 			store.Dims[i] = 1
 		}
 	}
-	return x.nest(store, tile, sums.data)
+	return x.nest(store, tiles(store.Dims, store.Dims), sums.data)
 }
 
 // sum adds up products in the order of terms.
@@ -323,6 +357,12 @@ func (x *Exact) sum(terms [][2]int, a, b []uint32) uint32 {
 		c += float32(math.Float32frombits(a[t[0]]) * math.Float32frombits(b[t[1]]))
 	}
 	return math.Float32bits(c)
+}
+
+// touches reports whether a tile of an access has elements in range.
+func touches(a *legal.Access, t box) bool {
+	_, _, ok := windows(a, t, false)
+	return ok
 }
 
 // row returns the row of a table that an index stands for.

@@ -39,13 +39,13 @@ func (e *Emitter) Kernel(k legal.Kernel) error {
 // planNest tries tiles that leave room for others first, so that tiles overlap in time.
 func (e *Emitter) planNest(k *legal.Nest) error {
 	free := e.limits().scratch
-	err := errSpace
+	err := ErrSpace
 	for _, share := range []int{8, 4, 2, 1} {
 		tile, ok := e.NestTile(k, free/share)
 		if !ok {
 			continue
 		}
-		if err = e.Nest(k, tile); err == nil || !errors.Is(err, errSpace) {
+		if err = e.Nest(k, tile); err == nil || !errors.Is(err, ErrSpace) {
 			e.Plans = append(e.Plans, nestPlan(k, tile))
 			return err
 		}
@@ -54,9 +54,9 @@ func (e *Emitter) planNest(k *legal.Nest) error {
 }
 
 func (e *Emitter) planContract(k *legal.Contract) error {
-	err := errSpace
+	err := ErrSpace
 	for _, p := range e.ContractPlans(k) {
-		if err = e.Contract(k, p); err == nil || !errors.Is(err, errSpace) {
+		if err = e.Contract(k, p); err == nil || !errors.Is(err, ErrSpace) {
 			e.Plans = append(e.Plans, p)
 			return err
 		}

@@ -55,10 +55,13 @@ func windows(a *legal.Access, t box, pad bool) ([]window, int, bool) {
 	return ws, n, true
 }
 
-// words returns the number of elements that the tile of an access takes on chip.
-func words(a *legal.Access, t box, pad bool) int {
-	_, n, ok := windows(a, t, pad)
+// words returns the number of elements that the tile of an access takes on chip, besides those of buffers that are there anyway.
+func (e *Emitter) words(a *legal.Access, t box, pad bool) int {
+	ws, n, ok := windows(a, t, pad)
 	if !ok {
+		return 0
+	}
+	if e.held[a.Buf] != nil && !slices.ContainsFunc(ws, func(w window) bool { return w.lo < 0 || w.lo+w.n > w.axis.Size }) {
 		return 0
 	}
 	return n
@@ -76,6 +79,9 @@ func key(a *legal.Access, t box) []int {
 
 // load brings the tile of an access on chip.
 func (e *Emitter) load(a *legal.Access, t box, pad bool) (*place, error) {
+	if r := e.held[a.Buf]; r != nil {
+		return e.inPlace(r, a, t, pad)
+	}
 	p := &place{stride: make([]int, len(t.lo)), elem: a.Buf.Elem}
 	ws, n, ok := windows(a, t, pad)
 	if !ok {
@@ -171,6 +177,11 @@ func mergeMoves(ms []move) []move {
 
 // store writes a value of a tile through an access.
 func (e *Emitter) store(a *legal.Access, v *place, t box) error {
+	if r := e.held[a.Buf]; r != nil {
+		if e.keep(r, a, v, t); !r.Through {
+			return nil
+		}
+	}
 	if v.imm != nil {
 		// One element, repeated by strides of 0.
 		mem, err := e.take(e.scratch, 1)

@@ -118,6 +118,11 @@ func (e *Emitter) Nest(k *legal.Nest, tile []int) error {
 // each sets t to the tiles of the given dimensions, the last one innermost, and calls f, telling it of the first. The first tile
 // along a dimension has the size that lead gives, if that is not nil.
 func each(dims, tile, lead, over []int, t box, f func(first bool) error) error {
+	return parts(box{make([]int, len(dims)), dims}, tile, lead, over, t, f)
+}
+
+// parts does so for the tiles that a part of the loops is made of.
+func parts(whole box, tile, lead, over []int, t box, f func(first bool) error) error {
 	first := true
 	var walk func(i int) error
 	walk = func(i int) error {
@@ -127,12 +132,12 @@ func each(dims, tile, lead, over []int, t box, f func(first bool) error) error {
 			return err
 		}
 		d := over[i]
-		for at := 0; at < dims[d]; at = t.hi[d] {
+		for at := whole.lo[d]; at < whole.hi[d]; at = t.hi[d] {
 			n := tile[d]
-			if at == 0 && lead != nil {
+			if at == whole.lo[d] && lead != nil {
 				n = lead[d]
 			}
-			t.lo[d], t.hi[d] = at, min(at+n, dims[d])
+			t.lo[d], t.hi[d] = at, min(at+n, whole.hi[d])
 			if err := walk(i + 1); err != nil {
 				return err
 			}

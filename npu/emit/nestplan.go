@@ -6,13 +6,13 @@ import (
 
 // footprint returns the most words that a tile of a nest takes on chip at one time: all its loads, and the values between
 // their computation and last use.
-func footprint(k *legal.Nest, tile []int) int {
+func (e *Emitter) footprint(k *legal.Nest, tile []int) int {
 	t := box{make([]int, len(tile)), tile}
 	n := 0
 	pad := acrossRows(k)
 	for _, a := range k.In {
 		if a != nil {
-			n += words(a, t, pad)
+			n += e.words(a, t, pad)
 		}
 	}
 	varies := k.Varies()
@@ -63,7 +63,7 @@ func footprint(k *legal.Nest, tile []int) int {
 // transfers longest, the outer one of equals. It reports whether they fit.
 func (e *Emitter) NestTile(k *legal.Nest, target int) ([]int, bool) {
 	tile := append([]int{}, k.Dims...)
-	for footprint(k, tile) > target {
+	for e.footprint(k, tile) > target {
 		cut, least := -1, 0.0
 		for i := range tile {
 			if tile[i] == 1 {
@@ -94,7 +94,7 @@ func (e *Emitter) NestTile(k *legal.Nest, target int) ([]int, bool) {
 func (e *Emitter) nestDMA(k *legal.Nest, tile []int) float64 {
 	t := box{make([]int, len(tile)), tile}
 	total := 0.0
-	add := func(a *legal.Access) {
+	add := func(a *legal.Access, cycles func(*legal.Access, box) float64) {
 		varies := a.Varies()
 		n := 1
 		for i := range tile {
@@ -102,15 +102,15 @@ func (e *Emitter) nestDMA(k *legal.Nest, tile []int) float64 {
 				n *= ceilDiv(k.Dims[i], tile[i])
 			}
 		}
-		total += float64(n) * e.dmaCycles(a, t)
+		total += float64(n) * cycles(a, t)
 	}
 	for _, a := range k.In {
 		if a != nil {
-			add(a)
+			add(a, e.dmaCycles)
 		}
 	}
 	for _, o := range k.Out {
-		add(o.To)
+		add(o.To, e.storeCycles)
 	}
 	return total
 }

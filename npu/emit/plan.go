@@ -16,7 +16,10 @@ type Plan struct {
 	Tile  []int // by dimension of the kernel
 	Order []int // dimensions that are cut, outermost loop first
 	First []int // size of the first tile, nil if that is as large as the others
-	Keep  bool  // pieces of operands of a contraction stay on chip until they have been read for the last time
+	// Post is the size of the parts in which the epilogue of a contraction works off a tile of sums, nil without one.
+	Post []int
+	// KeepA and KeepB say that pieces of an operand of a contraction stay on chip until they have been read for the last time.
+	KeepA, KeepB bool
 	// Cycles is the estimate by which the plan was chosen: of transfers and of computing.
 	DMA, Compute float64
 }
@@ -72,7 +75,7 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 	for i, kind := range k.Kind {
 		size[kind] *= k.Dims[i]
 	}
-	whole := reduced(k.Post)
+	whole := whole(k)
 	orders := dimOrders(k)
 	tries := func(kind legal.Kind) []int {
 		var out []int
@@ -111,8 +114,8 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 							continue
 						}
 						seen[id] = true
-						for _, nFirst := range []bool{false, true} {
-							if p := e.contractPlan(k, tile, nFirst); p != nil {
+						for _, w := range []walk{{}, {nFirst: true}, {keepB: true}, {nFirst: true, keepA: true}} {
+							if p := e.contractPlan(k, tile, w); p != nil {
 								plans = append(plans, p)
 							}
 						}
@@ -121,26 +124,21 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 			}
 		}
 	}
-	// Of plans that take about as long, the one that moves least is the best: it leaves the path to DRAM to others.
-	best := math.Inf(1)
-	for _, p := range plans {
-		best = min(best, p.Cost())
-	}
-	rank := func(p *Plan) float64 {
-		if p.Cost() <= slack*best {
-			return p.DMA * 1e-9
-		}
-		return p.Cost()
-	}
-	slices.SortStableFunc(plans, func(p, q *Plan) int { return cmp.Compare(rank(p), rank(q)) })
+	slices.SortStableFunc(plans, func(p, q *Plan) int { return cmp.Compare(e.rank(p), e.rank(q)) })
 	return e.ends(k, plans)
 }
 
-// slack is how much longer than the fastest a plan may take that moves less.
-const slack = 1.02
+// rank is the cost by which plans are compared.
+func (e *Emitter) rank(p *Plan) float64 { return p.Cost() + e.Bus*p.DMA }
 
-// contractPlan estimates one way to cut a contraction, nil if it does not fit.
-func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan {
+// begin is about how many cycles pass from one tile to the next besides what the estimates count.
+const begin = 32
+
+// walk is an order in which tiles are computed: rows outermost unless nFirst, all tiles of one operand staying on chip perhaps.
+type walk struct{ nFirst, keepA, keepB bool }
+
+// contractPlan estimates one way to cut a contraction, nil if it does not fit or is no other than a simpler one.
+func (e *Emitter) contractPlan(k *legal.Contract, tile []int, w walk) *Plan {
 	t := box{make([]int, len(tile)), tile}
 	lim := e.limits()
 	counts := map[legal.Kind]int{legal.Batch: 1, legal.M: 1, legal.N: 1, legal.K: 1}
@@ -149,34 +147,53 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan
 		counts[kind] *= ceilDiv(k.Dims[i], tile[i])
 		prods[kind] *= tile[i]
 	}
-	a, b := max(words(k.A, t, true), 1), max(words(k.B, t, true), 1)
+	if w.keepA && (counts[legal.N] == 1 || counts[legal.M]*counts[legal.K] == 1) || w.keepB && (counts[legal.M] == 1 || counts[legal.N]*counts[legal.K] == 1) {
+		return nil
+	}
+	a, b := max(e.words(k.A, t, true), 1), max(e.words(k.B, t, true), 1)
 	c := prods[legal.Batch] * prods[legal.M] * prods[legal.N]
 	tiles := counts[legal.Batch] * counts[legal.M] * counts[legal.N]
-	extra, post := 0, 0.0 // what the epilogue takes on chip, and its cycles for a tile
-	if k.Post != nil {
-		outer := slices.Clone(tile)
-		for i, kind := range k.Kind {
-			if kind == legal.K {
-				outer[i] = 1
-			}
-		}
-		extra = footprint(k.Post, outer)
-		post = e.vectorCycles(k.Post, outer)
+	aBatch, bBatch := counts[legal.Batch], counts[legal.Batch] // batches with tiles of their own
+	if k.A.Varies()&mask(k.Kind, legal.Batch) == 0 {
+		aBatch = 1
+	}
+	if k.B.Varies()&mask(k.Kind, legal.Batch) == 0 {
+		bBatch = 1
 	}
 	// Two tiles of each operand, so that one is loaded while the other is read.
 	// A tile of the result needs a second place only if there is another.
-	scratch, accum := 2*(a+b)+extra+256, c
-	if tiles > 1 {
-		scratch, accum = scratch+extra+768, 2*c+64
-	} else if counts[legal.K] == 1 {
-		scratch -= a + b
+	room := func(words, batch, kept int, keep bool) int {
+		switch {
+		case keep:
+			return words * kept * min(batch, 2)
+		case tiles*counts[legal.K] == 1:
+			return words
+		}
+		return 2 * words
 	}
-	if scratch > lim.scratch || accum > lim.accum {
+	scratch := room(a, aBatch, counts[legal.M]*counts[legal.K], w.keepA) + room(b, bBatch, counts[legal.N]*counts[legal.K], w.keepB) + 256
+	if tiles > 1 {
+		scratch += 768
+	}
+	if scratch > lim.scratch || c > lim.accum {
 		return nil
+	}
+	across := addedUp(k, tile)
+	if across&mask(k.Kind, legal.Batch) != 0 || w.nFirst && across&mask(k.Kind, legal.N) != 0 || !w.nFirst && across&mask(k.Kind, legal.M) != 0 {
+		return nil
+	}
+	p := &Plan{Tile: tile, KeepA: w.keepA, KeepB: w.keepB}
+	post := 0.0 // cycles of the epilogue for a tile
+	if k.Post != nil {
+		outer := outerTile(k, tile)
+		if p.Post = e.postTile(k, outer, across, lim.scratch-scratch); p.Post == nil {
+			return nil
+		}
+		post = e.vectorCycles(k.Post, outer)
 	}
 	aLoads, bLoads := tiles*counts[legal.K], tiles*counts[legal.K]
 	if counts[legal.K] == 1 {
-		if nFirst {
+		if w.nFirst {
 			bLoads = counts[legal.Batch] * counts[legal.N]
 			if counts[legal.M] == 1 {
 				aLoads = tiles
@@ -184,32 +201,34 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan
 		} else {
 			aLoads = counts[legal.Batch] * counts[legal.M]
 		}
-		if k.A.Varies()&mask(k.Kind, legal.Batch) == 0 && counts[legal.M] == 1 {
+		if aBatch == 1 && counts[legal.M] == 1 {
 			aLoads = 1
 		}
-		if k.B.Varies()&mask(k.Kind, legal.Batch) == 0 && counts[legal.N] == 1 {
+		if bBatch == 1 && counts[legal.N] == 1 {
 			bLoads = 1
 		}
 	}
-	p := &Plan{Tile: tile}
-	p.DMA = float64(aLoads)*e.dmaCycles(k.A, t) + float64(bLoads)*e.dmaCycles(k.B, t)
+	if w.keepA {
+		aLoads = aBatch * counts[legal.M] * counts[legal.K]
+	}
+	if w.keepB {
+		bLoads = bBatch * counts[legal.N] * counts[legal.K]
+	}
+	p.DMA = float64(aLoads)*(begin+e.dmaCycles(k.A, t)) + float64(bLoads)*(begin+e.dmaCycles(k.B, t))
 	for _, w := range k.Writes() {
-		outer := box{t.lo, slices.Clone(tile)}
-		for i, kind := range k.Kind {
-			if kind == legal.K {
-				outer.hi[i] = 1
-			}
-		}
-		p.DMA += float64(tiles) * e.dmaCycles(w, outer)
+		p.DMA += float64(tiles) * e.storeCycles(w, box{t.lo, outerTile(k, tile)})
 	}
 	_, each := flow(e.Machine, prods[legal.M], prods[legal.N], prods[legal.K])
-	p.Compute = float64(tiles*counts[legal.K]*prods[legal.Batch]) * float64(each)
+	p.Compute = float64(tiles*counts[legal.K]) * (begin + float64(prods[legal.Batch]*each))
 	// The first load and the last store have nothing to run under.
 	start := (float64(a)+float64(b)+float64(c))*4/float64(e.Machine.DMA.BytesPerCycle) + 2*float64(e.Machine.DMA.Latency)
+	if tiles > 1 && 2*c+64 > lim.accum {
+		p.Compute += float64(tiles-1) * post // the next tile waits for the epilogue
+	}
 	p.Compute = max(p.Compute, float64(tiles)*post) + start + post
 	p.DMA += 2 * float64(e.Machine.DMA.Latency)
 	kinds := []legal.Kind{legal.Batch, legal.M, legal.N, legal.K}
-	if nFirst {
+	if w.nFirst {
 		kinds = []legal.Kind{legal.Batch, legal.N, legal.M, legal.K}
 	}
 	for _, kind := range kinds {
@@ -219,6 +238,7 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, nFirst bool) *Plan
 			}
 		}
 	}
+	slices.SortStableFunc(p.Order, func(i, j int) int { return int(across>>i&1) - int(across>>j&1) })
 	return p
 }
 
@@ -232,8 +252,24 @@ func mask(kinds []legal.Kind, of legal.Kind) uint32 {
 	return m
 }
 
-// dmaCycles estimates the transfer of a tile of an access: bursts touched by each contiguous run.
+// storeCycles estimates the transfer of a tile to DRAM.
+func (e *Emitter) storeCycles(a *legal.Access, t box) float64 {
+	if r := e.held[a.Buf]; r != nil && !r.Through {
+		return 0
+	}
+	return e.moveCycles(a, t)
+}
+
+// dmaCycles estimates the transfer of a tile from DRAM, of a buffer that is not on chip.
 func (e *Emitter) dmaCycles(a *legal.Access, t box) float64 {
+	if e.held[a.Buf] != nil {
+		return 0
+	}
+	return e.moveCycles(a, t)
+}
+
+// moveCycles estimates the transfer of a tile of an access: bursts touched by each contiguous run.
+func (e *Emitter) moveCycles(a *legal.Access, t box) float64 {
 	ws, n, ok := windows(a, t, false)
 	if !ok {
 		return 0
@@ -294,7 +330,111 @@ func gcd(a, b int) int {
 	return max(a, -a)
 }
 
-// reduced returns the dimensions that an epilogue, which may be nil, reduces: tiles hold them whole.
+// outerTile returns the tile of the result that a tile of a contraction adds to.
+func outerTile(k *legal.Contract, tile []int) []int {
+	out := slices.Clone(tile)
+	for i, kind := range k.Kind {
+		if kind == legal.K {
+			out[i] = 1
+		}
+	}
+	return out
+}
+
+// Parts in which an epilogue works off its sums are cut further while they hold more than so many elements and the tile is less than so
+// many of them: what one part computes the next one's transfers run under.
+const (
+	partWords = 4096
+	partCount = 4
+)
+
+// postTile returns the size of the parts in which the epilogue of a contraction works off a tile of sums, given the words that it
+// may take; nil if there is none. Dimensions of large steps in the result are cut first, for long transfers. Across are dimensions along
+// which several tiles are added up: then parts are cut along these only, for there is one place for each sum.
+func (e *Emitter) postTile(k *legal.Contract, outer []int, across uint32, room int) []int {
+	sums := reduced(k.Post)
+	step := k.Post.Out[0].To.Steps(len(outer))
+	order := make([]int, len(outer))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(max(step[b], -step[b]), max(step[a], -step[a])) })
+	tile := slices.Clone(outer)
+	size, total := 1, 1
+	for _, n := range outer {
+		total *= n
+	}
+	size = total
+	for {
+		fits := 2*e.footprint(k.Post, tile) <= room
+		if fits && (size <= partWords || size*partCount <= total) {
+			return tile
+		}
+		cut := slices.IndexFunc(order, func(i int) bool {
+			return tile[i] > 1 && (across == 0 || across>>i&1 != 0) && (sums>>i&1 == 0 || e.cuts(k.Post, tile, i))
+		})
+		if cut < 0 {
+			if fits {
+				return tile
+			}
+			return nil
+		}
+		i := order[cut]
+		size /= tile[i]
+		tile[i] = ceilDiv(tile[i], 2)
+		size *= tile[i]
+	}
+}
+
+// cuts reports whether a nest can be done in smaller tiles along a dimension that some reduction reduces.
+func (e *Emitter) cuts(k *legal.Nest, tile []int, dim int) bool {
+	smaller := slices.Clone(tile)
+	smaller[dim] = ceilDiv(tile[dim], 2)
+	return e.does(k, smaller)
+}
+
+// does reports whether a nest can be done in tiles of a size.
+func (e *Emitter) does(k *legal.Nest, tile []int) bool {
+	_, err := e.newNestRun(k, tile)
+	return err == nil
+}
+
+// whole returns the dimensions that tiles of a contraction hold whole: those that the epilogue reduces, but for those over which it can add
+// up tile by tile, rows first.
+func whole(k *legal.Contract) uint32 {
+	all := reduced(k.Post)
+	if all == 0 {
+		return 0
+	}
+	e := &Emitter{}
+	tile := slices.Clone(k.Post.Dims)
+	for _, kind := range []legal.Kind{legal.M, legal.N} {
+		for i, n := range tile {
+			if all>>i&1 == 0 || k.Kind[i] != kind || n == 1 {
+				continue
+			}
+			if tile[i] = ceilDiv(n, 2); !e.does(k.Post, tile) {
+				tile[i] = n
+				continue
+			}
+			all &^= 1 << i
+		}
+	}
+	return all
+}
+
+// addedUp returns the dimensions along which the epilogue of a contraction adds up tiles: they are walked innermost.
+func addedUp(k *legal.Contract, tile []int) uint32 {
+	m := reduced(k.Post)
+	for i, d := range k.Dims {
+		if tile[i] == d {
+			m &^= 1 << i
+		}
+	}
+	return m
+}
+
+// reduced returns the dimensions that an epilogue, which may be nil, reduces.
 func reduced(k *legal.Nest) uint32 {
 	m := uint32(0)
 	if k != nil {
@@ -336,7 +476,7 @@ func (e *Emitter) vectorCycles(k *legal.Nest, tile []int) float64 {
 // FitsPost reports whether a contraction can be cut so that its epilogue leaves room for others.
 func (e *Emitter) FitsPost(k *legal.Contract) bool {
 	tile := make([]int, len(k.Dims))
-	whole := reduced(k.Post)
+	whole := whole(k)
 	rows := 1
 	for i := len(tile) - 1; i >= 0; i-- {
 		switch {
@@ -353,10 +493,7 @@ func (e *Emitter) FitsPost(k *legal.Contract) bool {
 	for _, t := range tile {
 		n *= t
 	}
-	if _, err := e.newNestRun(k.Post, tile); err != nil {
-		return false
-	}
-	return 4*footprint(k.Post, tile) <= e.Machine.Scratchpad.Bytes/4 && 4*n <= e.Machine.Accumulator.Bytes/2
+	return 4*n <= e.Machine.Accumulator.Bytes/2 && e.postTile(k, tile, addedUp(k, tile)&^mask(k.Kind, legal.K), e.Machine.Scratchpad.Bytes/4/8) != nil
 }
 
 // FitsAlone reports whether a nest can be cut into tiles that fit in five sixteenths of the scratchpad, which leaves a margin in the part that

@@ -79,3 +79,39 @@ func (p *pool) clone() pool {
 	q.free = slices.Clone(p.free)
 	return q
 }
+
+// reserve takes the given places out of a memory in which nothing else is used; all that was reserved before is free again.
+func (p *pool) reserve(taken []span) {
+	taken = slices.Clone(taken)
+	slices.SortFunc(taken, func(a, b span) int { return a.lo - b.lo })
+	p.free, p.used = nil, 0
+	at := 0
+	for _, s := range append(taken, span{p.size, p.size}) {
+		if s.lo > at {
+			p.free = append(p.free, span{at, s.lo})
+		}
+		p.used += s.hi - s.lo
+		at = s.hi
+	}
+}
+
+// split returns two pools, the first one with the given share of what is free.
+func (p *pool) split(num, den int) (front, back *pool) {
+	free := 0
+	for _, s := range p.free {
+		free += s.hi - s.lo
+	}
+	want := free * num / den / align * align
+	front, back = &pool{size: want}, &pool{size: free - want}
+	for _, s := range p.free {
+		n := min(want, s.hi-s.lo)
+		if n > 0 {
+			front.free = append(front.free, span{s.lo, s.lo + n})
+		}
+		if s.lo+n < s.hi {
+			back.free = append(back.free, span{s.lo + n, s.hi})
+		}
+		want -= n
+	}
+	return front, back
+}

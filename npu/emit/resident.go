@@ -27,8 +27,8 @@ type kept struct {
 // complete with it.
 func (p *Plan) walk(k *legal.Contract, f func(t box, last bool) error) error {
 	t := box{make([]int, len(k.Dims)), p.first()}
-	outer, inner := p.loops(k)
-	return each(k.Dims, p.Tile, p.First, outer, t, func(bool) error {
+	outer, across, inner := p.loops(k)
+	return each(k.Dims, p.Tile, p.First, append(outer, across...), t, func(bool) error {
 		steps := 1
 		for _, i := range inner {
 			steps *= ceilDiv(k.Dims[i], p.Tile[i])
@@ -40,17 +40,25 @@ func (p *Plan) walk(k *legal.Contract, f func(t box, last bool) error) error {
 	})
 }
 
-// loops returns the dimensions of the result that are cut, and those of kind K, outermost first.
-func (p *Plan) loops(k *legal.Contract) (outer, inner []int) {
+// loops returns the dimensions of the result that are cut, those apart along which the epilogue adds up tiles, and those of kind K, outermost
+// first.
+func (p *Plan) loops(k *legal.Contract) (outer, across, inner []int) {
+	sums := reduced(k.Post)
 	for _, i := range p.Order {
-		if k.Kind[i] == legal.K {
+		switch {
+		case k.Kind[i] == legal.K:
 			inner = append(inner, i)
-		} else {
+		case sums>>i&1 != 0:
+			across = append(across, i)
+		default:
 			outer = append(outer, i)
 		}
 	}
-	return outer, inner
+	return outer, across, inner
 }
+
+// keeps reports whether the plan keeps both operands on chip.
+func (p *Plan) keeps() bool { return p.KeepA && p.KeepB }
 
 // first returns the size of the first tile.
 func (p *Plan) first() []int {
@@ -63,8 +71,8 @@ func (p *Plan) first() []int {
 // piece returns the part of an operand that is loaded when the product of tile t wants it: behind the first tile along the outermost loop
 // there is enough to do until all of k is there, and one transfer is better than many.
 func (p *Plan) piece(k *legal.Contract, a *legal.Access, t box) box {
-	outer, _ := p.loops(k)
-	if !p.Keep || len(outer) == 0 || a.Varies()>>outer[0]&1 == 0 || t.lo[outer[0]] == 0 {
+	outer, _, _ := p.loops(k)
+	if !p.keeps() || len(outer) == 0 || a.Varies()>>outer[0]&1 == 0 || t.lo[outer[0]] == 0 {
 		return t
 	}
 	t = box{slices.Clone(t.lo), slices.Clone(t.hi)}
@@ -107,6 +115,9 @@ func pieceID(dims []int, a *legal.Access, t box) int {
 	return id
 }
 
+// slack is how much longer than the fastest a plan may take that moves less.
+const slack = 1.02
+
 // ends puts a plan in front that keeps operands on chip if there is one that takes less time than the best of others, or moves less in about
 // as long. The time of the others is underestimated: they may have to wait for a place on chip.
 func (e *Emitter) ends(k *legal.Contract, plans []*Plan) []*Plan {
@@ -114,10 +125,10 @@ func (e *Emitter) ends(k *legal.Contract, plans []*Plan) []*Plan {
 		return plans
 	}
 	id := e.shape(k)
-	p, ok := e.resident[id]
+	p, ok := e.residents[id]
 	if !ok {
 		p = e.residentPlan(k)
-		e.resident[id] = p
+		e.residents[id] = p
 	}
 	if p == nil {
 		return plans
@@ -134,7 +145,8 @@ func (e *Emitter) shape(k *legal.Contract) string {
 	var b strings.Builder
 	access := func(list ...*legal.Access) {
 		for _, a := range list {
-			fmt.Fprint(&b, a.Axes, 4*a.Base%e.Machine.DMA.Burst, a.Buf.Mem(), ";")
+			r := e.held[a.Buf]
+			fmt.Fprint(&b, a.Axes, 4*a.Base%e.Machine.DMA.Burst, a.Buf.Mem(), r != nil, r != nil && r.Through, ";")
 		}
 	}
 	fmt.Fprint(&b, e.limits(), k.Dims, k.Kind)
@@ -154,7 +166,7 @@ func (e *Emitter) residentPlan(k *legal.Contract) *Plan {
 		size[kind] *= k.Dims[i]
 	}
 	whole := box{make([]int, len(k.Dims)), k.Dims}
-	if size[legal.Batch] > 1 || words(k.A, whole, true)+words(k.B, whole, true) > e.limits().scratch {
+	if size[legal.Batch] > 1 || e.words(k.A, whole, true)+e.words(k.B, whole, true) > e.limits().scratch {
 		return nil
 	}
 	rows := e.Machine.Array.Rows
@@ -190,7 +202,7 @@ func (e *Emitter) residentPlan(k *legal.Contract) *Plan {
 						seen[id] = true
 					}
 					for _, times := range []int{1, 2, 3, 4, 6} {
-						for _, p := range e.residents(k, tile, times) {
+						for _, p := range e.keeping(k, tile, times) {
 							if best == nil || p.Compute < best.Compute {
 								best = p
 							}
@@ -203,12 +215,12 @@ func (e *Emitter) residentPlan(k *legal.Contract) *Plan {
 	return best
 }
 
-// residents returns the ways to keep operands on chip with tiles of one size, the first of which is so many times as large along the
+// keeping returns the ways to keep operands on chip with tiles of one size, the first of which is so many times as large along the
 // outermost dimension that is cut.
-func (e *Emitter) residents(k *legal.Contract, tile []int, times int) []*Plan {
+func (e *Emitter) keeping(k *legal.Contract, tile []int, times int) []*Plan {
 	var plans []*Plan
 	for _, kinds := range [][]legal.Kind{{legal.M, legal.N, legal.K}, {legal.N, legal.M, legal.K}} {
-		p := &Plan{Tile: slices.Clone(tile), Keep: true}
+		p := &Plan{Tile: slices.Clone(tile), KeepA: true, KeepB: true}
 		n := 1
 		for _, kind := range kinds {
 			for i := range k.Kind {
@@ -221,13 +233,16 @@ func (e *Emitter) residents(k *legal.Contract, tile []int, times int) []*Plan {
 		if n > residentSteps {
 			return nil
 		}
-		outer, _ := p.loops(k)
+		outer, _, _ := p.loops(k)
 		if times > 1 {
 			if len(outer) == 0 || times*tile[outer[0]] >= k.Dims[outer[0]] {
 				return nil
 			}
 			p.First = slices.Clone(tile)
 			p.First[outer[0]] *= times
+		}
+		if k.Post != nil {
+			p.Post = outerTile(k, p.first())
 		}
 		if e.estimate(k, p) {
 			plans = append(plans, p)
@@ -254,7 +269,7 @@ func (e *Emitter) estimate(k *legal.Contract, p *Plan) bool {
 		c *= n
 	}
 	if k.Post != nil {
-		scratch = 2*footprint(k.Post, first) + 1024
+		scratch = 2*e.footprint(k.Post, first) + 1024
 	}
 	p.DMA = 0
 	last := map[*legal.Access]int{} // the piece loaded last, of operands that the plan does not keep
@@ -270,15 +285,18 @@ func (e *Emitter) estimate(k *legal.Contract, p *Plan) bool {
 		last[a] = id
 		if keep {
 			seen[a][id] = true
-			scratch += words(a, t, true) + align/4
+			scratch += e.words(a, t, true) + align/4
+		}
+		if e.held[a.Buf] != nil {
+			return
 		}
 		cycles := e.burstCycles(a, t)
 		p.DMA += cycles
 		pipe.add(isa.Load, cycles, [isa.NumQueues]int{})
 	}
 	p.walk(k, func(t box, complete bool) error {
-		load(k.B, p.piece(k, k.B, t), p.Keep)
-		load(k.A, p.piece(k, k.A, t), p.Keep)
+		load(k.B, p.piece(k, k.B, t), p.KeepB)
+		load(k.A, p.piece(k, k.A, t), p.KeepA)
 		n := map[legal.Kind]int{legal.Batch: 1, legal.M: 1, legal.N: 1, legal.K: 1}
 		d := t.dims()
 		for i, kind := range k.Kind {
@@ -307,6 +325,9 @@ func (e *Emitter) estimate(k *legal.Contract, p *Plan) bool {
 		after = [isa.NumQueues]int{}
 		after[from] = len(pipe[from])
 		for _, w := range k.Writes() {
+			if r := e.held[w.Buf]; r != nil && !r.Through {
+				continue
+			}
 			cycles := e.burstCycles(w, out)
 			p.DMA += cycles
 			pipe.add(isa.Store, cycles, after)
@@ -314,7 +335,7 @@ func (e *Emitter) estimate(k *legal.Contract, p *Plan) bool {
 		return nil
 	})
 	lim := e.limits()
-	if p.Keep && (scratch+256 > lim.scratch || 2*c+64 > lim.accum) {
+	if p.keeps() && (scratch+256 > lim.scratch || 2*c+64 > lim.accum) {
 		return false
 	}
 	m := e.Machine

@@ -32,12 +32,12 @@ func (p *Plan) Check(k legal.Kernel) error {
 }
 
 // dimsOf returns the dimensions of a kernel, and those that no tile may cut.
-func dimsOf(k legal.Kernel) (dims []int, whole uint32) {
+func dimsOf(k legal.Kernel) (dims []int, uncut uint32) {
 	switch k := k.(type) {
 	case *legal.Nest:
 		return k.Dims, 0
 	case *legal.Contract:
-		return k.Dims, reduced(k.Post)
+		return k.Dims, whole(k)
 	}
 	return nil, 0
 }
@@ -73,23 +73,33 @@ func (p *Plan) Text(k legal.Kernel) string {
 				tile[i] = 1
 			}
 		}
-		outer, inner := p.loops(k)
+		outer, across, inner := p.loops(k)
 		loops(outer, k.Dims)
+		loops(across, k.Dims)
 		out := depth
 		loops(inner, k.Dims)
-		load := "load"
-		if p.Keep {
-			load = "load once"
+		load := func(name string, a *legal.Access, keep bool) {
+			how := "load"
+			if keep {
+				how = "load once"
+			}
+			line("%s %s = %s", how, name, boxText(a, p.Tile))
 		}
-		line("%s a = %s", load, boxText(k.A, p.Tile))
-		line("%s b = %s", load, boxText(k.B, p.Tile))
+		load("a", k.A, p.KeepA)
+		load("b", k.B, p.KeepB)
 		line("%d x matmul acc += a * b, %d x %d x %d", size[legal.Batch], size[legal.M], size[legal.N], size[legal.K])
 		depth = out
 		if k.Post == nil {
 			line("store acc to %s", boxText(k.C, tile))
 			break
 		}
-		nestText(line, k.Post, tile)
+		for i, n := range p.Post {
+			if n < tile[i] {
+				line("for i%d in the tile step %d", i, n)
+				depth++
+			}
+		}
+		nestText(line, k.Post, p.Post)
 	case *legal.Gather:
 		line("for rows in 0..%d: load indices, gather rows of %d from b%d, store to b%d", k.Rows, k.Width, k.Table.Buf.ID, k.Out.Buf.ID)
 	case *legal.Scatter:

@@ -14,8 +14,8 @@ import (
 const placeEffort = 2_000_000
 
 // layout gives every buffer a place in DRAM and fills in what the program says of memory. Inputs, outputs and constants keep
-// their places; what is made and used up inside shares bytes with what lives at other times.
-func layout(p *legal.Program, groups []group, m *machine.Machine, out *isa.Program) (map[*legal.Buffer]int64, error) {
+// their places; what is made and used up inside shares bytes with what lives at other times. What never leaves the chip has no place.
+func layout(p *legal.Program, groups []group, stays []stay, m *machine.Machine, out *isa.Program) (map[*legal.Buffer]int64, error) {
 	addr := map[*legal.Buffer]int64{}
 	at := int64(0)
 	a := int64(m.DMA.Align)
@@ -33,7 +33,7 @@ func layout(p *legal.Program, groups []group, m *machine.Machine, out *isa.Progr
 		}
 		at += (int64(b.Bytes()) + a - 1) / a * a
 	}
-	height, err := placeTemps(p, groups, a, at, addr)
+	height, err := placeTemps(p, groups, stays, a, at, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func layout(p *legal.Program, groups []group, m *machine.Machine, out *isa.Progr
 }
 
 // placeTemps puts the temporaries behind base and returns how many bytes they take.
-func placeTemps(p *legal.Program, groups []group, align, base int64, addr map[*legal.Buffer]int64) (int64, error) {
+func placeTemps(p *legal.Program, groups []group, stays []stay, align, base int64, addr map[*legal.Buffer]int64) (int64, error) {
 	first, last := map[*legal.Buffer]int{}, map[*legal.Buffer]int{}
 	for i, g := range groups {
 		for _, k := range append([]legal.Kernel{g.kernel}, g.others...) {
@@ -80,10 +80,14 @@ func placeTemps(p *legal.Program, groups []group, align, base int64, addr map[*l
 			}
 		}
 	}
+	inside := map[*legal.Buffer]bool{}
+	for _, s := range stays {
+		inside[s.buf] = inside[s.buf] || s.inside
+	}
 	var list []offset.Buffer
 	var temps []*legal.Buffer
 	for _, b := range p.Buffers {
-		if b.Role != legal.Temp {
+		if b.Role != legal.Temp || inside[b] {
 			continue
 		}
 		temps = append(temps, b)

@@ -3,6 +3,7 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,6 +24,12 @@ type Options struct {
 	// Plain keeps kernels apart that could be one: each operator reads and writes DRAM.
 	Plain bool
 }
+
+// What a cycle of a transfer that runs under computing costs, in cycles, where other kernels follow, and where none does.
+const (
+	busShared = 0.25
+	busAlone  = 0.02
+)
 
 // Result is a lowered model, level by level.
 type Result struct {
@@ -62,7 +69,10 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 		if p.MergeProducts() > 0 {
 			f.Run(p)
 		}
-		if p.Recompute(f.Fits, f.FitsPost) > 0 {
+		for range maxRounds {
+			if p.Recompute(f.Fits, f.FitsPost) == 0 {
+				break
+			}
 			f.Run(p)
 		}
 		if err := p.Verify(); err != nil {
@@ -81,11 +91,77 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 	if !opt.Plain {
 		groups = schedule(p.Kernels, emit.New(opt.Machine, nil))
 	}
-	addr, err := layout(p, groups, opt.Machine, out)
-	if err != nil {
-		return nil, err
+	p.Kernels = p.Kernels[:0:0]
+	for _, g := range groups {
+		p.Kernels = append(append(p.Kernels, g.kernel), g.others...)
 	}
-	e := emit.New(opt.Machine, addr)
+	caps := residentCaps(groups, opt)
+	var e *emit.Emitter
+	for try := 0; ; try++ {
+		if try == maxTries {
+			clear(caps)
+		}
+		failed := 0
+		if e, failed, err = emitAll(p, groups, opt, caps, out); err == nil {
+			break
+		}
+		if !errors.Is(err, emit.ErrSpace) || caps[failed] == 0 {
+			return nil, err
+		}
+		caps[failed] /= 2
+	}
+	r.List, r.plans = e.List, e.Plans
+	if out.Queues, err = token.Insert(opt.Machine, out.DRAMBytes, e.List); err != nil {
+		return nil, fmt.Errorf("internal error in the instructions made: %w", err)
+	}
+	r.Program = out
+	return r, nil
+}
+
+// maxRounds is how often values are made computable again and kernels joined in turn.
+const maxRounds = 4
+
+// maxTries is how often instructions are made with less and less kept on chip before nothing is.
+const maxTries = 16
+
+// residentCaps returns how many bytes may stay on chip through each step.
+func residentCaps(groups []group, opt Options) []int {
+	caps := make([]int, len(groups))
+	if opt.Plain {
+		return caps
+	}
+	e := emit.New(opt.Machine, nil)
+	e.Bus = busShared
+	all := opt.Machine.Scratchpad.Bytes
+	for i, g := range groups {
+		need := e.Need(g.kernel)
+		if len(g.others) > 0 {
+			need = need * 8 / 5
+			for _, k := range g.others {
+				need = max(need, e.Need(k)*8/3)
+			}
+		}
+		caps[i] = max(all-need, 0)
+	}
+	return caps
+}
+
+// emitAll makes the instructions of all steps, with what fits into caps kept on chip between them. If it fails it tells in which step.
+func emitAll(p *legal.Program, groups []group, opt Options, caps []int, out *isa.Program) (e *emit.Emitter, failed int, err error) {
+	stays, err := reside(p, groups, opt.Machine, caps)
+	if err != nil {
+		return nil, 0, err
+	}
+	out.Nodes, out.Segments, out.Inputs, out.Outputs = nil, nil, nil, nil
+	addr, err := layout(p, groups, stays, opt.Machine, out)
+	if err != nil {
+		return nil, 0, err
+	}
+	e = emit.New(opt.Machine, addr)
+	e.Bus = busShared
+	if len(groups) == 1 {
+		e.Bus = busAlone
+	}
 	nodes := map[legal.Origin]int32{}
 	node := func(k legal.Kernel) {
 		o := *k.Origin()
@@ -97,9 +173,22 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 		}
 		e.Node = n
 	}
-	p.Kernels = p.Kernels[:0:0]
-	for _, g := range groups {
-		p.Kernels = append(append(p.Kernels, g.kernel), g.others...)
+	for i, g := range groups {
+		var held, fetched []*legal.Buffer
+		at := map[*legal.Buffer]*emit.Resident{}
+		for j := range stays {
+			if s := &stays[j]; s.from <= i && i <= s.to {
+				held, at[s.buf] = append(held, s.buf), &s.at
+				if s.load && s.from == i {
+					fetched = append(fetched, s.buf)
+				}
+			}
+		}
+		e.Hold(held, at)
+		for _, b := range fetched {
+			node(g.kernel)
+			e.Fetch(b, g.kernel)
+		}
 		if len(g.others) > 0 {
 			err = e.Together(g.kernel, g.others, node)
 		} else {
@@ -107,15 +196,10 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 			err = e.Kernel(g.kernel)
 		}
 		if err != nil {
-			return nil, err
+			return nil, i, err
 		}
 	}
-	r.List, r.plans = e.List, e.Plans
-	if out.Queues, err = token.Insert(opt.Machine, out.DRAMBytes, e.List); err != nil {
-		return nil, fmt.Errorf("internal error in the instructions made: %w", err)
-	}
-	r.Program = out
-	return r, nil
+	return e, 0, nil
 }
 
 // constant returns the elements of a constant buffer as the device has them: the model's own bytes, which may be those of a
