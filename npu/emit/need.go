@@ -18,9 +18,17 @@ func (e *Emitter) Need(k legal.Kernel) int {
 	unit := e.Machine.Scratchpad.Bytes / needSteps
 	switch k := k.(type) {
 	case *legal.Nest:
+		// A tile takes an eighth at most: others come, are worked on and go.
+		transfers := func(n int) (float64, bool) {
+			tile, ok := e.NestTile(k, n*unit/4/8)
+			return e.nestDMA(k, tile), ok
+		}
+		best, ok := transfers(needSteps)
+		if !ok {
+			return e.Machine.Scratchpad.Bytes
+		}
 		for n := 1; n < needSteps; n++ {
-			// Four tiles: those that come, that are worked on and that go.
-			if _, ok := e.NestTile(k, n*unit/4/4); ok {
+			if cost, ok := transfers(n); ok && cost <= near*best {
 				return max(n, 2) * unit
 			}
 		}

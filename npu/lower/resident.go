@@ -65,6 +65,7 @@ func timelines(p *legal.Program, groups []group) []*timeline {
 					e.write = true
 					return
 				}
+				l.barred = l.barred || !a.Inside(dims) // a border is made by the transfer
 				n := 1
 				for i, d := range dims {
 					if a.Varies()>>i&1 != 0 {
