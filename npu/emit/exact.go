@@ -274,33 +274,42 @@ const partials = 16
 // reduce computes a reduction.
 func (x *Exact) reduce(s *legal.Stmt, o order, varies []uint32, out, arg array) {
 	fold := vecOps[s.Op].Intrinsic().Element(x.Machine.Numerics, dtype(s.Elem), dtype(s.Elem))
-	o(s.Over, func(t box, first bool) error {
-		points(t, varies[s.Args[0]]&^s.Over, []array{out, arg}, func(at []int) {
-			var p [partials]uint32
-			n := 0
-			from := at[1]
-			points(t, s.Over, []array{arg}, func(in []int) {
-				v := arg.data[from+in[0]]
-				if n < partials {
-					p[n] = v
-				} else {
-					p[n%partials] = fold(p[n%partials], v, 0)
-				}
-				n++
-			})
-			for step := partials / 2; step >= 1; step /= 2 {
-				for i := range step {
-					if i+step < n {
-						p[i] = fold(p[i], p[i+step], 0)
-					}
-				}
-			}
-			if !first {
-				p[0] = fold(out.data[at[0]], p[0], 0)
-			}
-			out.data[at[0]] = p[0]
+	o(s.Over, func(whole box, begin bool) error {
+		size, cut := chunks(whole.dims(), s.Over)
+		t := box{slices.Clone(whole.lo), slices.Clone(whole.hi)}
+		return parts(whole, size, nil, cut, t, func(first bool) error {
+			x.partial(fold, s.Over, varies[s.Args[0]]&^s.Over, t, first && begin, out, arg)
+			return nil
 		})
-		return nil
+	})
+}
+
+// partial reduces a box over some dimensions, for each point along others, and combines that with what is there unless it is the first.
+func (x *Exact) partial(fold func(a, b, c uint32) uint32, over, kept uint32, t box, first bool, out, arg array) {
+	points(t, kept, []array{out, arg}, func(at []int) {
+		var p [partials]uint32
+		n := 0
+		from := at[1]
+		points(t, over, []array{arg}, func(in []int) {
+			v := arg.data[from+in[0]]
+			if n < partials {
+				p[n] = v
+			} else {
+				p[n%partials] = fold(p[n%partials], v, 0)
+			}
+			n++
+		})
+		for step := partials / 2; step >= 1; step /= 2 {
+			for i := range step {
+				if i+step < n {
+					p[i] = fold(p[i], p[i+step], 0)
+				}
+			}
+		}
+		if !first {
+			p[0] = fold(out.data[at[0]], p[0], 0)
+		}
+		out.data[at[0]] = p[0]
 	})
 }
 

@@ -308,7 +308,22 @@ func (r *nestRun) stmt(v int, t box, acc bool) error {
 				return fmt.Errorf("both operands of a sum of products are constants")
 			}
 		}
-		e.reduce(op, s.Elem, dims, mask, s.Over, r.places[v], acc, args...)
+		whole := box{make([]int, len(dims)), dims}
+		size, cut := chunks(dims, s.Over)
+		c := box{slices.Clone(whole.lo), slices.Clone(size)}
+		parts(whole, size, nil, cut, c, func(first bool) error {
+			moved := slices.Clone(args)
+			for i, p := range moved {
+				for _, d := range cut {
+					if p.imm == nil {
+						p = p.step(d, c.lo[d])
+					}
+				}
+				moved[i] = p
+			}
+			e.reduce(op, s.Elem, c.dims(), mask, s.Over, r.places[v], acc || !first, moved...)
+			return nil
+		})
 		for _, a := range from {
 			r.used(a)
 		}
@@ -354,6 +369,27 @@ func (r *nestRun) stmt(v int, t box, acc bool) error {
 		r.used(a)
 	}
 	return nil
+}
+
+// chunkLimit is how many elements are reduced at a time at most: a sum of many is the sum of sums of some, for a sum's error grows with
+// the number of terms that one partial result takes in.
+const chunkLimit = 4096
+
+// chunks returns the size of the boxes in which the dimensions of a mask are reduced one after the other, and which of them are cut.
+func chunks(dims []int, over uint32) (size, cut []int) {
+	size = slices.Clone(dims)
+	room := chunkLimit
+	for i := len(dims) - 1; i >= 0; i-- {
+		if over>>i&1 == 0 {
+			continue
+		}
+		if size[i] = min(dims[i], room); size[i] < dims[i] {
+			cut = append(cut, i)
+		}
+		room /= size[i]
+	}
+	slices.Reverse(cut)
+	return size, cut
 }
 
 // half rounds to a 16-bit format and back.
