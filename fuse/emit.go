@@ -12,10 +12,16 @@ type emitter struct {
 	m      *graph.Model
 	shared map[string]*graph.Function // by rule and key of the body
 	names  map[string]bool
+	places map[*graph.Node]int // in their graphs, from 1, before anything moved
 }
 
 func newEmitter(m *graph.Model) *emitter {
-	e := &emitter{m: m, shared: map[string]*graph.Function{}, names: map[string]bool{}}
+	e := &emitter{m: m, shared: map[string]*graph.Function{}, names: map[string]bool{}, places: map[*graph.Node]int{}}
+	for g := range m.Graph.Graphs() {
+		for i, n := range g.Nodes {
+			e.places[n] = i + 1
+		}
+	}
 	for _, f := range m.Functions {
 		if f.Domain == Domain {
 			e.names[f.Name] = true
@@ -55,14 +61,16 @@ func (e *emitter) call(g *graph.Graph, c *Cluster) *graph.Node {
 			continue
 		}
 		r := recordOf(v.Def)
-		r.Const = isNode
+		r.Const, r.At = isNode, e.places[v.Def]
 		if t := v.Def.Attrs[0].T; t != nil {
 			r.Label = t.Name
 		}
 		list = append(list, r)
 	}
 	for _, k := range b.nodes {
-		list = append(list, recordOf(k))
+		r := recordOf(k)
+		r.At = e.places[k]
+		list = append(list, r)
 	}
 	n.Meta.Set(MetaNodes, encode(list))
 	g.InsertBefore(b.last(g), n)

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,7 +17,12 @@ import (
 // and returns how many calls it found. The functions, and what the model had to import for them, go. Functions of
 // the domain "gradtool" that calls tell nothing about are left to [op.Inline]; clusters whose functions were edited since lose the
 // names of their nodes.
-func Inline(m *graph.Model) (int, error) {
+func Inline(m *graph.Model) (int, error) { return inline(m, false) }
+
+// Flatten is Inline, but nodes keep the marks of their cluster: its id and rule.
+func Flatten(m *graph.Model) (int, error) { return inline(m, true) }
+
+func inline(m *graph.Model, mark bool) (int, error) {
 	calls := 0
 	edited := map[*graph.Function]bool{}
 	for g := range m.Graph.Graphs() {
@@ -32,11 +38,15 @@ func Inline(m *graph.Model) (int, error) {
 			}
 			if r == nil {
 				r = newRestorer(m, g)
+				r.mark = mark
 			}
 			if err := r.expand(n, f); err != nil {
 				return calls, fmt.Errorf("node %s: %w", n.Label(), err)
 			}
 			calls++
+		}
+		if r != nil {
+			r.reorder()
 		}
 	}
 	if len(edited) > 0 {
@@ -103,6 +113,8 @@ type restorer struct {
 	g      *graph.Graph
 	consts map[string]*graph.Value // constants in sight, by name
 	names  map[string]bool         // of values in sight, and in nested graphs
+	mark   bool                    // nodes are marked with their cluster
+	places map[*graph.Node]int     // that nodes had, from 1
 }
 
 func (r *restorer) expand(n *graph.Node, f *graph.Function) error {
@@ -145,6 +157,28 @@ func (r *restorer) expand(n *graph.Node, f *graph.Function) error {
 	return nil
 }
 
+// reorder gives nodes the places that they had. Those that were in no cluster take the places left, in the order in which they stand. Where an
+// edit has made that order wrong, sorting mends it.
+func (r *restorer) reorder() {
+	taken := map[int]bool{}
+	for _, n := range r.g.Nodes {
+		taken[r.places[n]] = true
+	}
+	at := map[*graph.Node]int{}
+	next := 1
+	for _, n := range r.g.Nodes {
+		if at[n] = r.places[n]; at[n] > 0 {
+			continue
+		}
+		for taken[next] {
+			next++
+		}
+		at[n] = next
+		next++
+	}
+	slices.SortStableFunc(r.g.Nodes, func(a, b *graph.Node) int { return cmp.Compare(at[a], at[b]) })
+}
+
 // node puts a copy of k, a node of the body, in front of the call.
 func (r *restorer) node(call, k *graph.Node, rec record, values, results map[*graph.Value]*graph.Value) {
 	in := make([]*graph.Value, len(k.In))
@@ -155,6 +189,11 @@ func (r *restorer) node(call, k *graph.Node, rec record, values, results map[*gr
 	}
 	c := r.g.NewNode(k.Domain, k.Op, in, make([]string, len(k.Out)))
 	c.Name, c.Doc, c.Meta, c.Overload = rec.Name, rec.Doc, rec.meta(), k.Overload
+	r.places[c] = rec.At
+	if r.mark {
+		c.Meta.Set(MetaCluster, call.Meta.Get(MetaCluster))
+		c.Meta.Set(MetaRule, call.Meta.Get(MetaRule))
+	}
 	for _, a := range k.Attrs {
 		c.SetAttr(bare(a))
 	}
@@ -184,6 +223,9 @@ func (r *restorer) constant(call, k *graph.Node, rec record) (*graph.Value, erro
 	}
 	name, attr := rec.Out[0], k.Attrs[0]
 	if v := r.consts[name]; v != nil && holds(v, attr) {
+		if v.Def != nil && v.Def.Graph == r.g {
+			r.places[v.Def] = rec.At
+		}
 		return v, nil
 	}
 	if name == "" {
@@ -202,6 +244,7 @@ func (r *restorer) constant(call, k *graph.Node, rec record) (*graph.Value, erro
 	}
 	c := r.g.NewNode(k.Domain, k.Op, nil, []string{r.name(name)}, attr)
 	c.Name, c.Doc, c.Meta = rec.Name, rec.Doc, rec.meta()
+	r.places[c] = rec.At
 	r.g.InsertBefore(call, c)
 	r.consts[name] = c.Out[0]
 	return c.Out[0], nil
@@ -209,7 +252,7 @@ func (r *restorer) constant(call, k *graph.Node, rec record) (*graph.Value, erro
 
 // newRestorer finds the names that nodes of the graph must not use, and the constants that they can read.
 func newRestorer(m *graph.Model, g *graph.Graph) *restorer {
-	r := &restorer{m: m, g: g, consts: map[string]*graph.Value{}, names: map[string]bool{}}
+	r := &restorer{m: m, g: g, consts: map[string]*graph.Value{}, names: map[string]bool{}, places: map[*graph.Node]int{}}
 	for h := range g.Graphs() {
 		for v := range h.Values() {
 			r.names[v.Name] = true

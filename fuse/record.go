@@ -12,8 +12,8 @@ const Domain = "gradtool"
 
 // Metadata of the calls of clusters, and of clusters' nodes where they stay flat.
 const (
-	MetaCluster = "gradtool.cluster"        // the cluster's id in the model: c1, c2, ...
-	MetaRule    = "gradtool.cluster.rule"   // what the cluster is: linear-gelu, attention, elementwise, ...
+	MetaCluster = graph.MetaCluster         // the cluster's id in the model: c1, c2, ...
+	MetaRule    = graph.MetaRule            // what the cluster is: linear-gelu, attention, elementwise, ...
 	MetaPair    = "gradtool.cluster.pair"   // ids of the clusters of the other direction, separated by spaces
 	MetaSaved   = "gradtool.cluster.saved"  // bytes that need not be moved, a number or an expression in the symbolic dims
 	MetaInside  = "gradtool.cluster.inside" // names of the values that no longer cross the border, a JSON list
@@ -42,6 +42,7 @@ type record struct {
 	Out   []string    `json:"o,omitempty"` // names of the results, "" where they are omitted
 	Const string      `json:"c,omitempty"` // of constants: isNode or isInit
 	Label string      `json:"t,omitempty"` // of constants: the name that the tensor in the attribute has
+	At    int         `json:"p,omitempty"` // place among the nodes of the graph, from 1; 0 if it is not known
 }
 
 // Where a constant inside a body comes from.

@@ -80,6 +80,10 @@ func roundTrip(t *testing.T, m *graph.Model) {
 	}
 	unique := !slices.ContainsFunc(violations(m), func(s string) bool { return strings.HasPrefix(s, "rule 5:") })
 	want := lines(m, unique)
+	var order []string
+	for _, n := range m.Graph.Nodes {
+		order = append(order, n.Label())
+	}
 	r, err := fuse.Run(m, fuse.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +105,16 @@ func roundTrip(t *testing.T, m *graph.Model) {
 	for _, f := range m.Functions {
 		checkFunction(t, m, f)
 	}
+	// Places are known of nodes in clusters, and of others if those still stand in the order that they had.
+	kept, at := true, 0
+	for _, n := range m.Graph.Nodes {
+		if n.Domain == fuse.Domain {
+			continue
+		}
+		i := slices.Index(order, n.Label())
+		kept = kept && i >= at
+		at = i
+	}
 	n, err := fuse.Inline(m)
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +124,12 @@ func roundTrip(t *testing.T, m *graph.Model) {
 	}
 	if d := difference(want, lines(m, unique)); d != "" {
 		t.Errorf("inlining does not restore the graph:\n%s", d)
+	}
+	for i, n := range m.Graph.Nodes {
+		if unique && kept && i < len(order) && n.Label() != order[i] {
+			t.Errorf("node %d is %s, was %s", i, n.Label(), order[i])
+			break
+		}
 	}
 	for _, e := range violations(m) {
 		if !prior[e] {

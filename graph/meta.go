@@ -14,6 +14,9 @@ const (
 	MetaRole = "gradtool.role" // one of the Role values
 	MetaFrom = "gradtool.from" // name of the node that this one stems from
 	MetaLoop = "gradtool.loop" // of Loops that were one Loop, or reverse such: one of the Loop values
+	// MetaCluster and MetaRule say to which cluster of fuse a node belongs, and what that is; MetaCluster is an id like c1.
+	MetaCluster = "gradtool.cluster"
+	MetaRule    = "gradtool.cluster.rule"
 	// MetaBarrier is on Reshapes to the operand's own shape, worked out from data so that nobody knows it before the data is
 	// there: what reads the result is to wait. A scalar gets one axis. On a ConstantOfShape it says that its operand is the sum
 	// of the sizes and a zero of that kind. Nothing may be put in a barrier's place.

@@ -189,7 +189,7 @@ func (s *session) prepareLowering(m *graph.Model) error {
 		pass.Sort(),
 		{Name: "unfuse", Doc: "put the nodes of clusters back in the place of their calls", Required: true,
 			Run: func(_ *pass.Ctx, m *graph.Model) (bool, error) {
-				n, err := fuse.Inline(m)
+				n, err := fuse.Flatten(m)
 				return n > 0, badModel(err)
 			}},
 		pass.Inline(nil), pass.Upgrade(),
@@ -231,6 +231,17 @@ func (s *session) tellLowered(nodes int, r *lower.Result) {
 	s.report.set("kernels", len(r.Legal.Kernels))
 	s.report.set("instructions", total)
 	s.report.set("dram_bytes", r.Program.DRAMBytes)
-	s.summaryf("%s -> %s, %s, %s of DRAM, for %s", count(nodes, "node"), count(len(r.Legal.Kernels), "kernel"), count(total, "instruction"),
+	clusters := ""
+	if list := r.Clusters(); len(list) > 0 {
+		single := 0
+		for _, c := range list {
+			if c.Kernels == 1 {
+				single++
+			}
+		}
+		s.report.set("clusters", list)
+		clusters = fmt.Sprintf(", %d of %s in one kernel", single, count(len(list), "cluster"))
+	}
+	s.summaryf("%s -> %s%s, %s, %s of DRAM, for %s", count(nodes, "node"), count(len(r.Legal.Kernels), "kernel"), clusters, count(total, "instruction"),
 		size.Bytes(r.Program.DRAMBytes), r.Program.Machine.Name)
 }

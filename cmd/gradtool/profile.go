@@ -26,10 +26,11 @@ a transfer, so that the nodes' cycles sum up to the whole.`,
 		examples: []string{
 			"gradtool profile step.npu",
 			"gradtool profile --by cluster step.npu",
+			"gradtool profile --by time step.npu",
 			"gradtool profile step.npu --draw step.html --draw step.csv",
 		},
 		flags: []cli.Flag{
-			&cli.StringFlag{Name: "by", Value: "node", DefaultText: "node", Usage: "a row for each `node|cluster|role`"},
+			&cli.StringFlag{Name: "by", Value: "node", DefaultText: "node", Usage: "a row for each `node|cluster|op|role|time`: time is cut into 20 stretches"},
 			&cli.IntFlag{Name: "top", Value: 20, DefaultText: "20", Usage: "show the `N` nodes that take most time; 0 for all, in order of the program"},
 			&cli.StringSliceFlag{Name: "draw", Usage: "write the timeline to `FILE`: .html, .json (Chrome trace), or .csv (a row for each node); repeatable"},
 			jsonFlag(), reportFlag(),
@@ -52,9 +53,9 @@ func runProfile(s *session) error {
 	}
 	by := s.String("by")
 	switch by {
-	case "node", "cluster", "role":
+	case "node", "cluster", "op", "role", "time":
 	default:
-		return usagef("--by %q: want node, cluster or role", by)
+		return usagef("--by %q: want node, cluster, op, role or time", by)
 	}
 	p, err := s.readProgram(path)
 	if err != nil {
@@ -92,6 +93,12 @@ func fraction(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 
 func (s *session) profileText(w io.Writer, r *profile.Report, by string) error {
 	fmt.Fprintf(w, "%s at %d MHz: %s\n\n", r.Machine.Name, r.Machine.ClockMHz, r.Note)
+	if by == "time" {
+		if err := s.timeTable(w, r); err != nil {
+			return err
+		}
+		return s.profileTotals(w, r)
+	}
 	rows := r.Clusters
 	switch by {
 	case "node":
@@ -99,6 +106,8 @@ func (s *session) profileText(w io.Writer, r *profile.Report, by string) error {
 		if s.Int("top") <= 0 {
 			rows = r.Nodes
 		}
+	case "op":
+		rows = r.Operators
 	case "role":
 		rows = r.Roles
 	}
@@ -113,7 +122,7 @@ func (s *session) profileText(w io.Writer, r *profile.Report, by string) error {
 	for _, c := range rows {
 		row(c)
 	}
-	if by == "node" {
+	if by != "role" {
 		for _, c := range r.Roles {
 			c.Name = "all " + c.Name
 			row(c)
@@ -126,6 +135,23 @@ func (s *session) profileText(w io.Writer, r *profile.Report, by string) error {
 	if err := s.writeTable(w, t); err != nil {
 		return err
 	}
+	return s.profileTotals(w, r)
+}
+
+// timeTable shows what the units do and what is in use on chip, stretch by stretch.
+func (s *session) timeTable(w io.Writer, r *profile.Report) error {
+	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
+	t := table.New(num("from"), num("to"), num("load"), num("store"), num("matrix"), num("vector"), num("scratchpad"), num("accumulator"))
+	for _, x := range r.Time {
+		part := func(busy float64) string { return fraction(busy / max(x.To-x.From, 1e-9)) }
+		t.Row(fmt.Sprintf("%.0f", x.From), fmt.Sprintf("%.0f", x.To), part(x.Load), part(x.Store), part(x.Matrix), part(x.Vector), size.Bytes(x.Scratchpad), size.Bytes(x.Accumulator))
+	}
+	return s.writeTable(w, t)
+}
+
+// profileTotals prints what is about the whole program.
+func (s *session) profileTotals(w io.Writer, r *profile.Report) error {
+	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
 	fmt.Fprintf(w, "\n%.0f cycles, %.3g ms; DRAM: %s read, %s written, %s allocated\n", r.Total.Cycles, 1e3*r.Seconds, size.Bytes(r.Total.Read), size.Bytes(r.Total.Written), size.Bytes(r.DRAM))
 	fmt.Fprintf(w, "scratchpad: %s of %s at the peak; accumulator: %s of %s\n\n", size.Bytes(r.Scratchpad.Peak), size.Bytes(int64(r.Scratchpad.Bytes)), size.Bytes(r.Accumulator.Peak), size.Bytes(int64(r.Accumulator.Bytes)))
 	u := table.New(table.Column{Title: "unit", Fixed: true}, num("busy"), num("contended"), table.Column{Title: "stands still"})
@@ -146,9 +172,23 @@ func (s *session) profileText(w io.Writer, r *profile.Report, by string) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	d := table.New(table.Column{Title: "DRAM traffic", Fixed: true}, num("read"), num("written"))
+	columns := []table.Column{{Title: "DRAM traffic", Fixed: true}, num("read"), num("written")}
+	for _, c := range r.Roles {
+		columns = append(columns, num(c.Name))
+	}
+	d := table.New(columns...)
 	for _, b := range r.Traffic {
-		d.Row(b.Purpose, size.Bytes(b.Read), size.Bytes(b.Written))
+		row := []string{b.Purpose, size.Bytes(b.Read), size.Bytes(b.Written)}
+		for _, c := range r.Roles {
+			n := int64(0)
+			for _, x := range c.Traffic {
+				if x.Purpose == b.Purpose {
+					n = x.Read + x.Written
+				}
+			}
+			row = append(row, size.Bytes(n))
+		}
+		d.Row(row...)
 	}
 	return s.writeTable(w, d)
 }

@@ -16,6 +16,8 @@ type Builder struct {
 	From   string      // gradtool.from of added nodes, "" for none
 	Prefix string      // names of added nodes and values begin with it
 
+	cluster, rule string // of added nodes, "" for none
+
 	// Err is the first inference problem of an added node: a bug in the rule that added it.
 	Err error
 
@@ -40,6 +42,7 @@ func NewBuilder(g *graph.Graph, info *Info) *Builder {
 func (b *Builder) For(g *graph.Graph) *Builder {
 	nb := NewBuilder(g, b.Info)
 	nb.Role, nb.From, nb.Prefix = b.Role, b.From, b.Prefix
+	nb.cluster, nb.rule = b.cluster, b.rule
 	return nb
 }
 
@@ -70,8 +73,22 @@ func (b *Builder) NodeIn(domain, op string, in []*graph.Value, nout int, attrs .
 	if b.From != "" {
 		n.Meta.Set(graph.MetaFrom, b.From)
 	}
+	b.Mark(n)
 	b.Put(n)
 	return n
+}
+
+// InClusterOf makes added nodes belong to the cluster that n belongs to, if any.
+func (b *Builder) InClusterOf(n *graph.Node) {
+	b.cluster, b.rule = n.Meta.Get(graph.MetaCluster), n.Meta.Get(graph.MetaRule)
+}
+
+// Mark marks n, a node made elsewhere, as one of the cluster that added nodes belong to.
+func (b *Builder) Mark(n *graph.Node) {
+	if b.cluster != "" {
+		n.Meta.Set(graph.MetaCluster, b.cluster)
+		n.Meta.Set(graph.MetaRule, b.rule)
+	}
 }
 
 // Put adds a node made elsewhere, a copy for example.

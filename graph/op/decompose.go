@@ -13,6 +13,7 @@ func (b *Builder) ReplaceBy(n *graph.Node, build func(b *Builder, n *graph.Node)
 	sub := NewBuilder(n.Graph, b.Info)
 	sub.Before = n
 	sub.Role, sub.From, sub.Prefix = n.Meta.Get(graph.MetaRole), n.Name, n.Name
+	sub.InClusterOf(n)
 	if sub.Role == "" {
 		sub.Role = graph.RoleForward
 	}

@@ -185,6 +185,7 @@ func (d *driver) rewrite(r *Rule, n *graph.Node) (bool, error) {
 	b := op.NewBuilder(g, d.info)
 	b.Before, b.Prefix = n, n.Name
 	b.Role = n.Meta.Get(graph.MetaRole)
+	b.InClusterOf(n)
 	if b.From = n.Meta.Get(graph.MetaFrom); b.From == "" {
 		b.From = n.Name
 	}

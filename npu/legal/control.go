@@ -31,6 +31,7 @@ func splice(b *op.Builder, sub *graph.Graph, in []*graph.Value) []*graph.Value {
 		if k.Meta.Get(graph.MetaRole) == "" && b.Role != "" {
 			k.Meta.Set(graph.MetaRole, b.Role)
 		}
+		b.Mark(k)
 		b.Put(k)
 	}
 	out := make([]*graph.Value, len(sub.Outputs))

@@ -279,7 +279,7 @@ func (f *Fuser) join(p, c *Nest, b *Buffer) *Nest {
 // concat puts the statements of c, over the same dimensions, behind those of p. What p stores, c does not load. It fails if
 // c loads in another way than p stores.
 func concat(p, c *Nest) *Nest {
-	m := &Nest{Origin0: c.Origin0, Dims: p.Dims, In: slices.Clone(p.In)}
+	m := &Nest{Origin0: c.Origin0.of(p.Origin0, c.Origin0), Dims: p.Dims, In: slices.Clone(p.In)}
 	loads := make([]int, len(c.In)) // value in m for each load of c; values of p as -1-v, for those are not numbered yet
 	for i, a := range c.In {
 		at := writeOf(p, a.Buf)
@@ -349,7 +349,7 @@ func (k *Contract) split(dim, n int) bool {
 // joinPost returns the contraction that does what p and then c do, nil if they do not go together: every dimension of c must
 // be one of the sums.
 func (f *Fuser) joinPost(p *Contract, c *Nest, b *Buffer) *Contract {
-	q := &Contract{Origin0: p.Origin0, Dims: slices.Clone(p.Dims), Kind: slices.Clone(p.Kind), A: p.A.Clone(), B: p.B.Clone()}
+	q := &Contract{Origin0: p.Origin0.of(p.Origin0, c.Origin0), Dims: slices.Clone(p.Dims), Kind: slices.Clone(p.Kind), A: p.A.Clone(), B: p.B.Clone()}
 	if p.Post != nil {
 		q.Post = p.Post.Clone()
 	} else {

@@ -1,6 +1,9 @@
 package legal
 
 import (
+	"slices"
+	"strings"
+
 	"gradtool/graph"
 )
 
@@ -97,6 +100,27 @@ type Origin struct {
 	Node string // label of the graph node
 	Op   string // its operator
 	Role string // forward, backward, loss, ... as in gradtool.role
+	// Clusters are those of fuse that the kernel computes parts of, joined by " + ", "" if there are none; Ops are the operators
+	// that went into it, joined likewise.
+	Clusters, Ops string
+}
+
+// of returns o for a kernel that others went into, given in order.
+func (o Origin) of(parts ...Origin) Origin {
+	join := func(field func(o *Origin) string) string {
+		var list []string
+		for i := range parts {
+			for _, x := range strings.Split(field(&parts[i]), " + ") {
+				if x != "" && !slices.Contains(list, x) {
+					list = append(list, x)
+				}
+			}
+		}
+		return strings.Join(list, " + ")
+	}
+	o.Clusters = join(func(o *Origin) string { return o.Clusters })
+	o.Ops = join(func(o *Origin) string { return o.Ops })
+	return o
 }
 
 // Origin returns o itself: kernels embed it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -182,6 +183,10 @@ func (l *lowerer) add(k Kernel) {
 	}
 	o.Op = op.KeyOf(l.node).String()
 	o.Role = l.node.Meta.Get(graph.MetaRole)
+	o.Ops = o.Op
+	if id, rule := l.node.Meta.Get(graph.MetaCluster), l.node.Meta.Get(graph.MetaRule); id != "" {
+		o.Clusters = strings.TrimSuffix(id+"/"+rule, "/")
+	}
 	l.p.Kernels = append(l.p.Kernels, k)
 }
 

@@ -5,6 +5,7 @@ package lower
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gradtool/graph"
@@ -169,7 +170,7 @@ func emitAll(p *legal.Program, groups []group, opt Options, caps []int, out *isa
 		if !ok {
 			n = int32(len(out.Nodes))
 			nodes[o] = n
-			out.Nodes = append(out.Nodes, isa.Source{Name: o.Node, Op: o.Op, Role: o.Role})
+			out.Nodes = append(out.Nodes, isa.Source{Name: o.Node, Op: o.Op, Role: o.Role, Cluster: cluster(&o)})
 		}
 		e.Node = n
 	}
@@ -200,6 +201,42 @@ func emitAll(p *legal.Program, groups []group, opt Options, caps []int, out *isa
 		}
 	}
 	return e, 0, nil
+}
+
+// cluster returns the name of what a kernel's time is put down to beside its node: the clusters of fuse that it computes parts of, else the
+// operators that it was made of, if there are several.
+func cluster(o *legal.Origin) string {
+	switch {
+	case o.Clusters != "":
+		return o.Clusters
+	case o.Ops != o.Op:
+		return o.Ops + ": " + o.Node
+	}
+	return ""
+}
+
+// Cluster is a cluster of fuse and the number of kernels that compute it.
+type Cluster struct {
+	Name    string `json:"name"`
+	Kernels int    `json:"kernels"`
+}
+
+// Clusters returns the clusters that the model's nodes are marked with, in the order in which they begin.
+func (r *Result) Clusters() []Cluster {
+	var out []Cluster
+	for _, k := range r.Legal.Kernels {
+		for _, name := range strings.Split(k.Origin().Clusters, " + ") {
+			i := slices.IndexFunc(out, func(c Cluster) bool { return c.Name == name })
+			switch {
+			case name == "":
+			case i < 0:
+				out = append(out, Cluster{name, 1})
+			default:
+				out[i].Kernels++
+			}
+		}
+	}
+	return out
 }
 
 // constant returns the elements of a constant buffer as the device has them: the model's own bytes, which may be those of a

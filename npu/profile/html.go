@@ -42,7 +42,11 @@ func HTML(w io.Writer, p *isa.Program, tl *sim.Timeline) error {
 		data.Lanes = append(data.Lanes, l)
 	}
 	for _, n := range p.Nodes {
-		data.Nodes = append(data.Nodes, n.Name+" ("+n.Op+")")
+		label := n.Name + " (" + n.Op + ")"
+		if n.Cluster != "" {
+			label += " of " + n.Cluster
+		}
+		data.Nodes = append(data.Nodes, label)
 		data.Roles = append(data.Roles, n.Role)
 	}
 	for op := range isa.NumOps {

@@ -25,7 +25,9 @@ type Report struct {
 	Traffic     []Bytes `json:"dram_bytes_by_purpose"`
 	Roles       []Cost  `json:"roles"`
 	Clusters    []Cost  `json:"clusters"`
+	Operators   []Cost  `json:"operators"`
 	Nodes       []Cost  `json:"nodes"`
+	Time        []Slice `json:"time"` // equal stretches of time, in order
 	Scratchpad  Memory  `json:"scratchpad"`
 	Accumulator Memory  `json:"accumulator"`
 	DRAM        int64   `json:"dram_allocated_bytes"`
@@ -62,6 +64,8 @@ type Cost struct {
 	Elements int64 `json:"vector_elements"`
 	Read     int64 `json:"dram_read_bytes"`
 	Written  int64 `json:"dram_written_bytes"`
+	// Traffic is Read and Written by purpose; purposes without traffic are left out.
+	Traffic []Bytes `json:"dram_bytes_by_purpose"`
 	// Utilisation is MACs over what the array could do in Cycles.
 	Utilisation float64 `json:"utilisation"`
 	// Intensity is MACs per byte of DRAM traffic; 0 where there is none.
@@ -145,11 +149,9 @@ func New(p *isa.Program, tl *sim.Timeline) *Report {
 		}
 		r.Units = append(r.Units, u)
 	}
-	for i := isa.Purpose(0); i < isa.NumPurposes; i++ {
-		if total.Read[i]+total.Written[i] > 0 {
-			r.Traffic = append(r.Traffic, Bytes{i.String(), total.Read[i], total.Written[i]})
-		}
-	}
+	r.Traffic = r.Total.Traffic
+	r.Operators = groups(p, tl, func(s isa.Source) string { return s.Op })
+	r.Time = stretches(tl)
 	r.Scratchpad = memory(m.Scratchpad.Bytes, tl.Scratchpad)
 	r.Accumulator = memory(m.Accumulator.Bytes, tl.Accumulator)
 	return r
@@ -207,9 +209,13 @@ func cost(m *machine.Machine, tl *sim.Timeline, n isa.Source, t *sim.NodeTime) C
 		Name: n.Name, Op: n.Op, Role: n.Role, Cluster: n.Cluster, Cycles: t.Cycles, MACs: t.MACs, Elements: t.Elements,
 		Load: t.Busy[isa.Load], Store: t.Busy[isa.Store], Matrix: t.Busy[isa.Matrix], Vector: t.Busy[isa.Vector],
 	}
-	for i := range t.Read {
+	c.Traffic = []Bytes{}
+	for i := range isa.NumPurposes {
 		c.Read += t.Read[i]
 		c.Written += t.Written[i]
+		if t.Read[i]+t.Written[i] > 0 {
+			c.Traffic = append(c.Traffic, Bytes{i.String(), t.Read[i], t.Written[i]})
+		}
 	}
 	compute := float64(c.MACs) / float64(m.PeakMACs())
 	moved := float64(c.Read+c.Written) / float64(m.DMA.BytesPerCycle)
@@ -223,14 +229,14 @@ func cost(m *machine.Machine, tl *sim.Timeline, n isa.Source, t *sim.NodeTime) C
 	if c.Cycles > 0 {
 		c.Utilisation = compute / c.Cycles
 	}
-	if span := max(c.Cycles, c.Load, c.Store, c.Matrix, c.Vector); span > 0 {
+	// The two DMA engines share one path, so that their busy times would count it twice.
+	path := float64(t.BusBytes) / float64(m.DMA.BytesPerCycle)
+	if span := max(c.Cycles, c.Load, c.Store, c.Matrix, c.Vector, path); span > 0 {
 		c.Achieved = c.Bound / span
 	}
 	if tl.Cycles > 0 {
 		c.Share = c.Cycles / tl.Cycles
 	}
-	// The two DMA engines share one path, so that their busy times would count it twice.
-	path := float64(t.BusBytes) / float64(m.DMA.BytesPerCycle)
 	c.Binds = "latency"
 	most := c.Cycles / 2
 	for _, u := range []struct {

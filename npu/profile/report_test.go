@@ -60,6 +60,62 @@ func TestTotals(t *testing.T) {
 	}
 }
 
+// TestParts checks that the groups of nodes, the purposes of traffic and the stretches of time each sum up to the whole.
+func TestParts(t *testing.T) {
+	p, tl, r := made(t)
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-6*max(want, 1) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	for _, g := range []struct {
+		name string
+		list []profile.Cost
+	}{{"nodes", r.Nodes}, {"operators", r.Operators}, {"roles", r.Roles}} {
+		var sum profile.Cost
+		byPurpose := map[string]profile.Bytes{}
+		for _, c := range g.list {
+			sum.Cycles += c.Cycles
+			sum.MACs += c.MACs
+			read, written := int64(0), int64(0)
+			for _, b := range c.Traffic {
+				read, written = read+b.Read, written+b.Written
+				byPurpose[b.Purpose] = profile.Bytes{Purpose: b.Purpose, Read: byPurpose[b.Purpose].Read + b.Read, Written: byPurpose[b.Purpose].Written + b.Written}
+			}
+			if read != c.Read || written != c.Written {
+				t.Errorf("%s %s: %d and %d bytes by purpose, want %d and %d", g.name, c.Name, read, written, c.Read, c.Written)
+			}
+		}
+		near(g.name+", cycles", sum.Cycles, tl.Cycles)
+		if sum.MACs != r.Total.MACs {
+			t.Errorf("%s: %d MACs, want %d", g.name, sum.MACs, r.Total.MACs)
+		}
+		for _, b := range r.Traffic {
+			if byPurpose[b.Purpose] != b {
+				t.Errorf("%s: %+v by purpose, want %+v", g.name, byPurpose[b.Purpose], b)
+			}
+		}
+	}
+	var load, store, matrix, vector float64
+	var most int64
+	for i, s := range r.Time {
+		load, store, matrix, vector = load+s.Load, store+s.Store, matrix+s.Matrix, vector+s.Vector
+		most = max(most, s.Scratchpad)
+		if s.Load > s.To-s.From+1e-6 || s.Scratchpad > int64(p.Machine.Scratchpad.Bytes) || i > 0 && s.From != r.Time[i-1].To {
+			t.Errorf("stretch %d: %+v", i, s)
+		}
+	}
+	near("load", load, r.Total.Load)
+	near("store", store, r.Total.Store)
+	near("matrix", matrix, r.Total.Matrix)
+	near("vector", vector, r.Total.Vector)
+	near("end", r.Time[len(r.Time)-1].To, tl.Cycles)
+	if most != r.Scratchpad.Peak || most == 0 {
+		t.Errorf("%d bytes in use at most, want %d", most, r.Scratchpad.Peak)
+	}
+}
+
 func TestForms(t *testing.T) {
 	p, tl, r := made(t)
 	var b bytes.Buffer
@@ -67,7 +123,7 @@ func TestForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&b).ReadAll()
-	if err != nil || len(rows) != len(r.Nodes)+2 {
+	if err != nil || len(rows) != len(r.Nodes)+len(r.Clusters)+len(r.Operators)+len(r.Roles)+2 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	b.Reset()
