@@ -40,6 +40,7 @@ var (
 	errScores     = errors.New("the scores are no product, scaled and masked")
 	errPositive   = errors.New("the scale is no positive number")
 	errBatches    = errors.New("q, k and v are not known to be as many")
+	errEmpty      = errors.New("there is nothing to compute")
 	errMaskShape  = errors.New("a mask is not known to have an element, or the same one, for each score")
 	errFill       = errors.New("masked scores are finite, and a row of them alone would be uniform")
 	errMaskedSoft = errors.New("scores are masked before they are limited, the operator does it behind")
@@ -421,6 +422,11 @@ func (a *attention) check(rank int) error {
 			return errBatches
 		}
 	}
+	for _, t := range []graph.Type{q, kt, v} {
+		if slices.ContainsFunc(t.Shape, func(d graph.Dim) bool { n, ok := d.Int(); return ok && n == 0 }) {
+			return errEmpty
+		}
+	}
 	scores := graph.Shape{}
 	scores = append(scores, q.Shape[:rank-1]...)
 	scores = append(scores, kt.Shape[rank-1])
@@ -462,7 +468,7 @@ func (a *attention) checkMask(m attentionMask, scores graph.Shape) error {
 	}
 	// Added to a score, what is below the least sum of floats gives itself, as choosing it does. A fill above that is as good
 	// where each row keeps a score, which no other mask takes.
-	if m.keep != nil && !(m.fill <= -1e30) && !(m.fill <= hides && len(a.masks) == 1 && a.causal(m)) && !(a.q.Type.Elem == graph.Float16 && m.fill <= -65504) {
+	if m.keep != nil && !(m.fill <= -1e30) && !(m.fill <= hides && len(a.masks) == 1 && a.causal(m)) {
 		return errFill
 	}
 	return nil

@@ -36,6 +36,9 @@ func (s *session) rewriteFor(m *graph.Model) (bool, error) {
 	if t.Frozen, err = s.frozenInits(m); err != nil {
 		return false, err
 	}
+	if len(m.Functions) > 0 {
+		s.notef("bodies of functions stay as they are; gradtool inline puts them in the place of their calls")
+	}
 	before := computing(m)
 	var res rewrite.Result
 	passes := []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), rewritePass(t, &res)}
