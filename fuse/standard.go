@@ -33,7 +33,7 @@ func Rewrite(m *graph.Model, info *op.Info, t Target) (rewrite.Result, error) {
 func (t Target) tables() [][]rewrite.Rule {
 	var out [][]rewrite.Rule
 	if t.Standard {
-		out = append(out, productRules(t.Opset), normRules(t.Opset), geluRules(t.Opset), attentionRules(t.Opset), rotaryRules(t.Opset), gradientRules(t.Opset))
+		out = append(out, productRules(t.Opset), normRules(t.Opset), geluRules(t.Opset), attentionRules(t.Opset), rotaryRules(t.Opset), rotaryHalfRules(t.Opset), gradientRules(t.Opset))
 	}
 	if t.Frozen != nil {
 		out = append(out, foldRules(t.Frozen))
