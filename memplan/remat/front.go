@@ -30,12 +30,14 @@ func Front(g *Graph, budgets []int64, moves int, others ...[]int32) ([]Plan, err
 		return plans, nil
 	}
 	st := newStarts(g, append([][]int32{g.Order}, others...))
+	st.room(g, budgets)
 	// Searches of their own, of which each budget takes the best: one may be lucky where another is not.
 	found := make([][][]int32, len(cools))
 	var wait sync.WaitGroup
 	for n := range cools {
 		wait.Go(func() {
-			l := &ladder{g: g, starts: st, fitter: newFitter(g), greedy: slices.Clone(st.orders), annealed: g.Order, cool: cools[n], seed: uint64(n) << 32}
+			l := &ladder{g: g, starts: st, fitter: newFitter(g), greedy: slices.Clone(st.orders), annealed: g.Order, cool: cools[n], seed: uint64(n) << 32,
+				evictions: make([]habit, len(st.orders))}
 			found[n] = l.descend(budgets, moves/len(cools))
 		})
 	}
@@ -83,7 +85,33 @@ const (
 type starts struct {
 	orders   [][]int32
 	family   [][]int32
-	segments []Plan // by rising cost
+	segments []Plan    // by rising cost
+	pieces   [][]int32 // by budget, the cheapest that segments give, polished; nil for none
+}
+
+// room finds the pieces for all budgets.
+func (s *starts) room(g *Graph, budgets []int64) {
+	s.pieces = make([][]int32, len(budgets))
+	const turns = 4
+	var wait sync.WaitGroup
+	for turn := range turns {
+		wait.Go(func() {
+			var p polisher
+			for k := turn; k < len(budgets); k += turns {
+				n := 0
+				for _, from := range s.segments {
+					if from.Peak > budgets[k] || n == polished {
+						continue
+					}
+					n++
+					if c := p.polish(g, from.Sequence, budgets[k]); s.pieces[k] == nil || costOf(g, c) < costOf(g, s.pieces[k]) {
+						s.pieces[k] = c
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
 }
 
 func newStarts(g *Graph, orders [][]int32) *starts {
@@ -121,6 +149,9 @@ type ladder struct {
 	polisher polisher
 	cool     schedule
 	seed     uint64
+
+	evictions                  []habit // for each order
+	relatives, repair, cooling habit
 }
 
 // descend returns sequences for falling budgets, nil where it finds none.
@@ -131,7 +162,7 @@ func (l *ladder) descend(budgets []int64, moves int) [][]int32 {
 		if failed == patience {
 			break
 		}
-		list[k] = l.climb(b, moves/len(budgets), l.seed+uint64(k), int64(len(budgets)))
+		list[k] = l.climb(k, b, moves/len(budgets), int64(len(budgets)))
 		if failed++; list[k] != nil {
 			failed = 0
 		}
@@ -145,74 +176,52 @@ var cools = [...]schedule{
 	{hot: 3e-3, cold: 1e-6, light: 1, heavy: 100},
 }
 
-// climb returns a sequence within the budget, nil if it finds none.
-func (l *ladder) climb(budget int64, moves int, seed uint64, rungs int64) []int32 {
+// climb returns a sequence within budget k, nil if it finds none.
+func (l *ladder) climb(k int, budget int64, moves int, rungs int64) []int32 {
+	seed := l.seed + uint64(k)
 	var best []int32
 	cost := int64(unlimited)
-	try := func(from []int32) []int32 {
-		s := l.fitter.fit(from, budget, cost, nil)
+	take := func(s []int32) {
 		if s != nil {
 			if c := costOf(l.g, s); c < cost {
 				best, cost = s, c
 			}
 		}
-		return s
 	}
-	for k, from := range l.greedy {
-		if s := l.fitter.fit(from, budget, unlimited, nil); s != nil {
-			l.greedy[k] = s
-			if c := costOf(l.g, s); c < cost {
-				best, cost = s, c
+	take(l.pieces[k])
+	for i, from := range l.greedy {
+		l.evictions[i].run(l.g, &best, &cost, func() {
+			if s := l.fitter.fit(from, budget, unlimited, nil); s != nil {
+				l.greedy[i] = s
+				take(s)
 			}
+		})
+	}
+	take(l.fitter.fit(l.annealed, budget, cost, nil))
+	l.relatives.run(l.g, &best, &cost, func() {
+		for i, until := 0, l.fitter.work+fitWork/rungs; i < len(l.family) && l.fitter.work < until; i++ {
+			take(l.fitter.fit(l.family[(i+k)%len(l.family)], budget, cost, nil))
 		}
-	}
-	try(l.annealed)
-	share := fitWork / rungs
-	if len(l.g.Names) < large {
-		share = unlimited
-	}
-	for k, until := 0, l.fitter.work+share; k < len(l.family) && l.fitter.work < until; k++ {
-		try(l.family[(k+int(seed))%len(l.family)])
-	}
-	polish := func(from []int32) {
-		s := l.polisher.polish(l.g, from, budget)
-		if c := costOf(l.g, s); c < cost {
-			best, cost = s, c
-		}
-	}
-	n := 0
-	for _, p := range l.segments {
-		if p.Peak <= budget && n < polished {
-			polish(p.Sequence)
-			n++
-		}
-	}
+	})
 	if best != nil {
-		polish(best)
+		take(l.polisher.polish(l.g, best, budget))
 	}
-	for n, until := 0, l.fitter.work+min(share, retryWork); best == nil && n < retries && l.fitter.work < until; n++ {
+	for n, until := 0, l.fitter.work+retryWork; best == nil && n < retries && l.fitter.work < until; n++ {
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))
 		starts := slices.Concat(l.greedy, [][]int32{l.annealed, l.g.Order}, l.family)
-		if s := l.fitter.fit(starts[n%len(starts)], budget, cost, rng); s != nil {
-			best, cost = s, costOf(l.g, s)
-		}
+		take(l.fitter.fit(starts[n%len(starts)], budget, cost, rng))
 	}
 	if best == nil {
-		a := l.anneal(l.annealed, budget, moves/2, seed)
-		if a != nil {
-			l.annealed = a
+		if best = l.anneal(l.annealed, budget, moves/2, seed); best != nil {
+			l.annealed = best
 		}
-		return a
+		return best
 	}
-	l.annealed = l.refine(best, budget, moves, seed)
-	return l.annealed
-}
-
-// refine looks for a cheaper sequence within the budget, by repair and by annealing.
-func (l *ladder) refine(best []int32, budget int64, moves int, seed uint64) []int32 {
-	moves = weigh(moves, costOf(l.g, best), l.g.BaseCost())
-	best = l.refit(best, budget, int64(moves)*repairs, seed)
-	return l.anneal(best, budget, moves, seed)
+	moves = weigh(moves, cost, l.g.BaseCost())
+	l.repair.run(l.g, &best, &cost, func() { take(l.refit(best, budget, int64(moves)*repairs, seed)) })
+	l.cooling.run(l.g, &best, &cost, func() { take(l.anneal(best, budget, moves, seed)) })
+	l.annealed = best
+	return best
 }
 
 // anneal returns the best sequence within the budget of a run of annealing, nil if there is none.
@@ -224,24 +233,45 @@ func (l *ladder) anneal(from []int32, budget int64, moves int, seed uint64) []in
 	return a.best
 }
 
+// habit is a part of the search that is left out for a while when it has not paid, on large graphs for longer.
+type habit struct{ misses, rest int }
+
+// worth is the part of what a plan costs more than no plan that a part of the search has to save.
+const worth = 400
+
+// run does what f does, which may lower cost, or leaves it out; not as long as there is no plan.
+func (h *habit) run(g *Graph, best *[]int32, cost *int64, f func()) {
+	if h.rest > 0 && *best != nil {
+		h.rest--
+		return
+	}
+	before := *cost
+	f()
+	if before-*cost > (before-g.BaseCost())/worth {
+		h.misses, h.rest = 0, 0
+		return
+	}
+	h.rest = min(h.misses, 2+len(g.Names)/1000)
+	h.misses++
+}
+
 // weigh returns the effort for a plan: where it costs little more than computing everything once, there is little to gain.
 func weigh(moves int, cost, base int64) int {
 	more := float64(cost-base) / float64(max(base, 1))
 	return int(float64(float64(moves) * min(max(more/0.05, 0.1), 2)))
 }
 
-// fitWork is how many steps all fits from a family may measure together, about, on graphs of so many nodes that more would
-// take too long.
-const (
-	fitWork = 40_000_000
-	large   = 4000
-)
+// fitWork is how many steps all fits from a family may measure together, about.
+const fitWork = 20_000_000
 
 // retries is how often chance is asked where evictions find no plan, and how many steps it may measure, about.
 const (
 	retries   = 40
 	retryWork = 2_000_000
 )
+
+// large is the size of graphs for which fits from afar take too long for a search by repair.
+const large = 4000
 
 // repairs is how many steps the search by repair may measure for each move of annealing.
 const repairs = 10
@@ -259,7 +289,7 @@ func (l *ladder) refit(best []int32, budget, work int64, seed uint64) []int32 {
 	seen := make([]bool, len(place))
 	var part []int32
 	for until := l.fitter.work + work; l.fitter.work < until && cost > base; {
-		if len(l.family) > 0 && rng.IntN(4) == 0 {
+		if len(l.family) > 0 && len(place) < large && rng.IntN(4) == 0 {
 			if s := l.fitter.fit(l.family[rng.IntN(len(l.family))], budget, cost, rng); s != nil {
 				best, cost = s, costOf(l.g, s)
 			}

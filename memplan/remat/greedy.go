@@ -37,6 +37,7 @@ type fitter struct {
 	seen   []int32 // by node, the last query that entered it in a recipe
 	query  int32
 	recipe []int32 // what is computed again, operands first
+	wanted int     // how many that will be, as far as is known
 	spare  []int32 // scratch: the next sequence
 }
 
@@ -301,7 +302,7 @@ func (f *fitter) insert(list []insertion) {
 // bytes that it keeps alive at step top because they are little or must not be computed again.
 func (f *fitter) price(v, step, top int32) (cost, kept int64, ok bool) {
 	f.query++
-	f.recipe = f.recipe[:0]
+	f.recipe, f.wanted = f.recipe[:0], 0
 	ok = f.gather(v, step, top, &cost, &kept)
 	return cost, kept, ok
 }
@@ -310,6 +311,9 @@ func (f *fitter) price(v, step, top int32) (cost, kept int64, ok bool) {
 const light = 16
 
 func (f *fitter) gather(v, step, top int32, cost, kept *int64) bool {
+	if f.wanted++; f.wanted > recipeMost {
+		return false
+	}
 	f.seen[v] = f.query
 	*cost += f.g.Cost[v]
 	for _, p := range f.parents.of(v) {
@@ -332,10 +336,10 @@ func (f *fitter) gather(v, step, top int32, cost, kept *int64) bool {
 			}
 			continue
 		}
-		if len(f.recipe) >= recipeMost || !f.gather(p, step, top, cost, kept) {
+		if !f.gather(p, step, top, cost, kept) {
 			return false
 		}
 	}
 	f.recipe = append(f.recipe, v)
-	return len(f.recipe) <= recipeMost
+	return true
 }
