@@ -84,7 +84,7 @@ const (
 // starts are sequences that plans are made from.
 type starts struct {
 	orders   [][]int32
-	family   [][]int32
+	family   func() [][]int32
 	segments []Plan    // by rising cost
 	pieces   [][]int32 // by budget, the cheapest that segments give, polished; nil for none
 }
@@ -115,25 +115,26 @@ func (s *starts) room(g *Graph, budgets []int64) {
 }
 
 func newStarts(g *Graph, orders [][]int32) *starts {
-	list := make([]starts, len(orders))
-	var wait sync.WaitGroup
-	for k, order := range orders {
-		wait.Go(func() {
-			h := *g
-			h.Order = order
-			list[k].family = family(&h, relatives/len(orders))
-			for _, s := range segments(&h) {
-				if u, err := Simulate(g, s); err == nil {
-					list[k].segments = append(list[k].segments, Plan{s, u.Peak, u.Cost})
-				}
-			}
-		})
+	of := func(order []int32) *Graph {
+		h := *g
+		h.Order = order
+		return &h
 	}
-	wait.Wait()
-	all := &starts{orders: orders}
-	for _, s := range list {
-		all.family = append(all.family, s.family...)
-		all.segments = append(all.segments, s.segments...)
+	all := &starts{orders: orders, family: sync.OnceValue(func() [][]int32 {
+		list := make([][][]int32, len(orders))
+		var wait sync.WaitGroup
+		for k, order := range orders {
+			wait.Go(func() { list[k] = family(of(order), relatives/len(orders)) })
+		}
+		wait.Wait()
+		return slices.Concat(list...)
+	})}
+	for _, order := range orders {
+		for _, s := range segments(of(order)) {
+			if u, err := Simulate(g, s); err == nil {
+				all.segments = append(all.segments, Plan{s, u.Peak, u.Cost})
+			}
+		}
 	}
 	slices.SortStableFunc(all.segments, func(a, b Plan) int { return compare(a.Cost, b.Cost) })
 	return all
@@ -152,6 +153,7 @@ type ladder struct {
 
 	evictions                  []habit // for each order
 	relatives, repair, cooling habit
+	search                     habit // beyond pieces
 }
 
 // descend returns sequences for falling budgets, nil where it finds none.
@@ -189,7 +191,20 @@ func (l *ladder) climb(k int, budget int64, moves int, rungs int64) []int32 {
 		}
 	}
 	take(l.pieces[k])
+	if best != nil {
+		if l.search.rest > 0 {
+			l.search.rest--
+			l.annealed = best
+			return best
+		}
+		pieces := cost
+		defer func() { l.search.paid(pieces-cost > (pieces-l.g.BaseCost())/nearly, 8) }()
+	}
+	brief := best != nil && !l.search.good // pieces do so far: look from where they end, not from afar
 	for i, from := range l.greedy {
+		if brief {
+			break
+		}
 		l.evictions[i].run(l.g, &best, &cost, func() {
 			if s := l.fitter.fit(from, budget, unlimited, nil); s != nil {
 				l.greedy[i] = s
@@ -198,17 +213,20 @@ func (l *ladder) climb(k int, budget int64, moves int, rungs int64) []int32 {
 		})
 	}
 	take(l.fitter.fit(l.annealed, budget, cost, nil))
-	l.relatives.run(l.g, &best, &cost, func() {
-		for i, until := 0, l.fitter.work+fitWork/rungs; i < len(l.family) && l.fitter.work < until; i++ {
-			take(l.fitter.fit(l.family[(i+k)%len(l.family)], budget, cost, nil))
-		}
-	})
+	if !brief {
+		l.relatives.run(l.g, &best, &cost, func() {
+			list := l.family()
+			for i, until := 0, l.fitter.work+fitWork/rungs; i < len(list) && l.fitter.work < until; i++ {
+				take(l.fitter.fit(list[(i+k)%len(list)], budget, cost, nil))
+			}
+		})
+	}
 	if best != nil {
 		take(l.polisher.polish(l.g, best, budget))
 	}
 	for n, until := 0, l.fitter.work+retryWork; best == nil && n < retries && l.fitter.work < until; n++ {
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))
-		starts := slices.Concat(l.greedy, [][]int32{l.annealed, l.g.Order}, l.family)
+		starts := slices.Concat(l.greedy, [][]int32{l.annealed, l.g.Order}, l.family())
 		take(l.fitter.fit(starts[n%len(starts)], budget, cost, rng))
 	}
 	if best == nil {
@@ -218,7 +236,7 @@ func (l *ladder) climb(k int, budget int64, moves int, rungs int64) []int32 {
 		return best
 	}
 	moves = weigh(moves, cost, l.g.BaseCost())
-	l.repair.run(l.g, &best, &cost, func() { take(l.refit(best, budget, int64(moves)*repairs, seed)) })
+	l.repair.run(l.g, &best, &cost, func() { take(l.refit(best, budget, int64(moves)*repairs, seed, brief)) })
 	l.cooling.run(l.g, &best, &cost, func() { take(l.anneal(best, budget, moves, seed)) })
 	l.annealed = best
 	return best
@@ -234,10 +252,16 @@ func (l *ladder) anneal(from []int32, budget int64, moves int, seed uint64) []in
 }
 
 // habit is a part of the search that is left out for a while when it has not paid, on large graphs for longer.
-type habit struct{ misses, rest int }
+type habit struct {
+	misses, rest int
+	good         bool // it paid the last time
+}
 
 // worth is the part of what a plan costs more than no plan that a part of the search has to save.
 const worth = 400
+
+// nearly is such a part for all of the search, in chains for instance, where pieces alone do as well.
+const nearly = 50
 
 // run does what f does, which may lower cost, or leaves it out; not as long as there is no plan.
 func (h *habit) run(g *Graph, best *[]int32, cost *int64, f func()) {
@@ -247,11 +271,16 @@ func (h *habit) run(g *Graph, best *[]int32, cost *int64, f func()) {
 	}
 	before := *cost
 	f()
-	if before-*cost > (before-g.BaseCost())/worth {
+	h.paid(before-*cost > (before-g.BaseCost())/worth, 2+len(g.Names)/1000)
+}
+
+// paid notes whether something was worth it; if not it rests, each time for longer, up to most.
+func (h *habit) paid(yes bool, most int) {
+	if h.good = yes; yes {
 		h.misses, h.rest = 0, 0
 		return
 	}
-	h.rest = min(h.misses, 2+len(g.Names)/1000)
+	h.rest = min(h.misses, most)
 	h.misses++
 }
 
@@ -277,8 +306,13 @@ const large = 4000
 const repairs = 10
 
 // refit looks for cheaper sequences within the budget: in turn it forgets what is computed again of some nodes that stand
-// close together, and fits the rest to the budget with scores that are a little off.
-func (l *ladder) refit(best []int32, budget, work int64, seed uint64) []int32 {
+// close together, and fits the rest to the budget with scores that are a little off. If it is not to be brief, sequences of the
+// family have their turns too.
+func (l *ladder) refit(best []int32, budget, work int64, seed uint64, brief bool) []int32 {
+	var list [][]int32
+	if !brief && len(l.g.Names) < large {
+		list = l.family()
+	}
 	rng := rand.New(rand.NewPCG(seed, 0x5851f42d4c957f2d))
 	place := make([]int, len(l.g.Names))
 	for k, v := range l.g.Order {
@@ -289,8 +323,8 @@ func (l *ladder) refit(best []int32, budget, work int64, seed uint64) []int32 {
 	seen := make([]bool, len(place))
 	var part []int32
 	for until := l.fitter.work + work; l.fitter.work < until && cost > base; {
-		if len(l.family) > 0 && len(place) < large && rng.IntN(4) == 0 {
-			if s := l.fitter.fit(l.family[rng.IntN(len(l.family))], budget, cost, rng); s != nil {
+		if len(list) > 0 && rng.IntN(4) == 0 {
+			if s := l.fitter.fit(list[rng.IntN(len(list))], budget, cost, rng); s != nil {
 				best, cost = s, costOf(l.g, s)
 			}
 			continue
