@@ -200,7 +200,7 @@ func (l *ladder) climb(k int, budget int64, moves int, rungs int64) []int32 {
 		pieces := cost
 		defer func() { l.search.paid(pieces-cost > (pieces-l.g.BaseCost())/nearly, 8) }()
 	}
-	brief := best != nil && !l.search.good // pieces do so far: look from where they end, not from afar
+	brief := !l.search.good && (best != nil || l.search.misses > 1) // pieces do so far: look from where they end, not from afar
 	for i, from := range l.greedy {
 		if brief {
 			break
@@ -224,7 +224,7 @@ func (l *ladder) climb(k int, budget int64, moves int, rungs int64) []int32 {
 	if best != nil {
 		take(l.polisher.polish(l.g, best, budget))
 	}
-	for n, until := 0, l.fitter.work+retryWork; best == nil && n < retries && l.fitter.work < until; n++ {
+	for n, until := 0, l.fitter.work+retryWork; best == nil && !brief && n < retries && l.fitter.work < until; n++ {
 		rng := rand.New(rand.NewPCG(seed, uint64(n)))
 		starts := slices.Concat(l.greedy, [][]int32{l.annealed, l.g.Order}, l.family())
 		take(l.fitter.fit(starts[n%len(starts)], budget, cost, rng))
