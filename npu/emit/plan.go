@@ -223,7 +223,13 @@ func (e *Emitter) contractPlan(k *legal.Contract, tile []int, w walk) *Plan {
 	// The first load and the last store have nothing to run under.
 	start := (float64(a)+float64(b)+float64(c))*4/float64(e.Machine.DMA.BytesPerCycle) + 2*float64(e.Machine.DMA.Latency)
 	if tiles > 1 && 2*c+64 > lim.accum {
-		p.Compute += float64(tiles-1) * post // the next tile waits for the epilogue
+		wait := post // the next tile waits for the epilogue, and for the store of the sums themselves
+		for i, w := range k.Writes() {
+			if k.Post == nil || k.Post.Out[i].Value == 0 {
+				wait += e.storeCycles(w, box{t.lo, outerTile(k, tile)}) + float64(e.Machine.DMA.Latency)
+			}
+		}
+		p.Compute += float64(tiles-1) * wait
 	}
 	p.Compute = max(p.Compute, float64(tiles)*post) + start + post
 	p.DMA += 2 * float64(e.Machine.DMA.Latency)

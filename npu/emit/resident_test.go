@@ -49,6 +49,23 @@ func simulated(t *testing.T, m *machine.Machine, k *legal.Contract, p *Plan, add
 	return tl.Cycles
 }
 
+// TestLarge checks that products bound by computing keep the array busy: neither transfers nor the store of a result that fills the accumulator
+// are waited for.
+func TestLarge(t *testing.T) {
+	mach, err := machine.Builtin("ref-edge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range [][3]int{{256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}, {256, 2304, 512}, {64, 576, 8192}, {700, 333, 1000}} {
+		k, addr, bytes := product(d[0], d[1], d[2])
+		p := New(mach, addr).ContractPlans(k)[0]
+		_, array := flow(mach, d[0], d[2], d[1])
+		if share := float64(array) / simulated(t, mach, k, p, addr, bytes); share < 0.97 {
+			t.Errorf("%v: the array is busy for %.3f of the time, tiles %v, want 0.97", d, share, p.Tile)
+		}
+	}
+}
+
 // TestResident checks plans of products whose operands fit on chip: the estimate is that of the simulator, the time near what the units
 // need, each operand is loaded once, and no other plan is more than 1 % faster.
 func TestResident(t *testing.T) {
