@@ -16,6 +16,7 @@ type facts struct {
 	twin   map[*graph.Value]*graph.Value // value of the copy that stands for one of m
 	dims   map[string]int64              // sizes to reckon with
 	kinds  map[*graph.Node]op.Kind
+	size   map[*graph.Value]graph.Dim
 	weigh  map[*graph.Value]float64
 	works  map[*graph.Node]float64
 	broken map[*graph.Node]bool // nodes that violate the schema of their operator
@@ -25,7 +26,7 @@ type facts struct {
 const nominal = 8
 
 func newFacts(m *graph.Model, dims map[string]int64) *facts {
-	f := &facts{m: m, info: op.NewInfo(), dims: dims, kinds: map[*graph.Node]op.Kind{}, weigh: map[*graph.Value]float64{},
+	f := &facts{m: m, info: op.NewInfo(), dims: dims, kinds: map[*graph.Node]op.Kind{}, size: map[*graph.Value]graph.Dim{}, weigh: map[*graph.Value]float64{},
 		works: map[*graph.Node]float64{}}
 	c := &graph.Model{IRVersion: m.IRVersion, Opsets: append([]graph.Opset{}, m.Opsets...), Origin: m.Origin}
 	clone := graph.Cloner{To: c, KeepTypes: true, Values: map[*graph.Value]*graph.Value{}}
@@ -105,6 +106,15 @@ func (f *facts) kind(n *graph.Node) op.Kind {
 
 // bytes returns the size of v, unknown if it is no tensor of known shape.
 func (f *facts) bytes(v *graph.Value) graph.Dim {
+	if d, ok := f.size[v]; ok {
+		return d
+	}
+	d := f.bytesOf(v)
+	f.size[v] = d
+	return d
+}
+
+func (f *facts) bytesOf(v *graph.Value) graph.Dim {
 	t := f.typ(v)
 	bits := int64(t.Elem.Bits())
 	if !t.IsTensor() || bits == 0 {

@@ -161,7 +161,7 @@ func (p *planner) candidates(siblings bool) []candidate {
 			if b.fixed || p.only != anyPhase && p.phaseOf(b) != p.only {
 				continue
 			}
-			g := p.worth(a.nodes, b.nodes)
+			g := p.worth(a, b)
 			if g <= 0 && !p.weightless(a) && !p.weightless(b) {
 				continue
 			}
@@ -173,12 +173,21 @@ func (p *planner) candidates(siblings bool) []candidate {
 }
 
 // worth returns what a merge saves: seconds where the machine says how fast it is, else bytes.
-func (p *planner) worth(a, b []*graph.Node) float64 {
-	bytes := p.gain(a, b)
+func (p *planner) worth(a, b *group) float64 {
+	both := slices.Concat(a.nodes, b.nodes)
+	bytes := p.moves(a) + p.moves(b) - p.moved(both)
 	if bytes <= 0 || !p.machine.timed() {
 		return bytes
 	}
-	return p.cost(a).Seconds + p.cost(b).Seconds - p.cost(append(append([]*graph.Node{}, a...), b...)).Seconds
+	return p.cost(a.nodes).Seconds + p.cost(b.nodes).Seconds - p.cost(both).Seconds
+}
+
+// moves returns the bytes that a kernel for the group moves.
+func (p *planner) moves(q *group) float64 {
+	if !q.counted {
+		q.bytes, q.counted = p.moved(q.nodes), true
+	}
+	return q.bytes
 }
 
 // weightless reports whether a group moves nothing itself: arithmetic on shapes, and views. To merge it saves no bytes, but a

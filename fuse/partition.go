@@ -12,6 +12,9 @@ type group struct {
 	pos   int           // in partition.order
 	rule  string        // the rule that found it, "" if it grew
 	fixed bool          // takes part in no cluster
+
+	bytes   float64 // that it moves
+	counted bool    // bytes is set
 }
 
 // partition divides a graph's nodes into groups. The groups can be executed one after another in the order kept: no group
