@@ -11,7 +11,7 @@
 //
 // Rules of a program, which [Program.Verify] checks:
 //
-//  1. Every buffer has a length of at least one element and an element type that kernels compute with.
+//  1. Every buffer has an element type that kernels compute with and, inputs and outputs excepted, a length of at least one element.
 //  2. A buffer is written before it is read, unless it is an input or constant; those are never written.
 //  3. An access stays inside its buffer for every index in range; reads outside an axis give the fill value.
 //  4. Writes touch no element twice in one kernel, scatter with a combining mode excepted.

@@ -15,7 +15,7 @@ type expansion func(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.
 // expansions returns the expansions by operator. Those of one family stand in one file.
 func expansions() map[op.Key]expansion {
 	t := map[op.Key]expansion{}
-	for _, family := range []map[string]expansion{lossExpansions(), quantExpansions(), placeExpansions(), controlExpansions(), linearExpansions()} {
+	for _, family := range []map[string]expansion{lossExpansions(), quantExpansions(), placeExpansions(), controlExpansions(), linearExpansions(), intExpansions()} {
 		for name, f := range family {
 			t[op.Key{Name: name}] = f
 		}

@@ -28,6 +28,7 @@ type lowering func(l *lowerer, n *graph.Node) error
 // Decompositions are applied to m itself. Shapes that are not numbers are an error, which names them. Operators without
 // lowering are listed in the program's Fallbacks.
 func Lower(m *graph.Model) (*Program, error) {
+	nothing(m.Graph)
 	info, err := op.Infer(m)
 	if err != nil {
 		return nil, err
@@ -91,11 +92,16 @@ func (l *lowerer) lower(n *graph.Node) {
 		return
 	}
 	err := l.check(n)
+	if err == nil && l.empty(n) {
+		return
+	}
 	if err == nil {
 		f := table()[op.KeyOf(n)]
 		switch {
 		case l.left[n] != nil:
 			err = l.left[n]
+		case len(n.In) > 0 && n.In[0] != nil && n.Op != "Concat" && prod(l.shapeOf(n.In[0])) == 0:
+			err = unsupported("value %q has no elements", n.In[0].Name)
 		case f == nil && op.Of(n).Has(op.Random):
 			err = unsupported("random numbers")
 		case f == nil:
@@ -132,6 +138,10 @@ func (l *lowerer) evaluated(n *graph.Node) bool {
 		if a == nil || device(a.Elem) == graph.Undefined {
 			return false
 		}
+		if a.Len() == 0 {
+			l.vals[y] = splat(a.Elem, a.Shape, 0)
+			continue
+		}
 		v, ok := l.constant(y.Name, a)
 		if !ok {
 			return false
@@ -154,16 +164,36 @@ func (l *lowerer) check(n *graph.Node) error {
 			if device(v.Type.Elem) == graph.Undefined {
 				return unsupported("value %q has elements of type %s", v.Name, v.Type.Elem)
 			}
-			s, ok := v.Type.Shape.Ints()
-			if !ok {
+			if _, ok := v.Type.Shape.Ints(); !ok {
 				return unsupported("value %q has shape %s, which depends on values", v.Name, v.Type.Shape)
-			}
-			if prod(ints(s)) == 0 && v.Def == n {
-				return unsupported("value %q has no elements", v.Name)
 			}
 		}
 	}
 	return nil
+}
+
+// nothing puts constants in the place of inputs without elements, whose value is known.
+func nothing(g *graph.Graph) {
+	for _, v := range g.Inputs {
+		if s, ok := v.Type.Shape.Ints(); ok && v.Init == nil && v.Type.IsTensor() && prod(ints(s)) == 0 && device(v.Type.Elem) != graph.Undefined && !v.IsOutput() {
+			v.ReplaceUses(g.AddInit(g.Model.Fresh(v.Name), op.NewArray(v.Type.Elem, ints(s), false).Tensor()))
+		}
+	}
+}
+
+// empty notes results without elements, if all of n's are, and reports whether there is nothing to compute.
+func (l *lowerer) empty(n *graph.Node) bool {
+	for _, y := range n.Out {
+		if y != nil && prod(l.shapeOf(y)) > 0 {
+			return false
+		}
+	}
+	for _, y := range n.Out {
+		if y != nil {
+			l.vals[y] = splat(y.Type.Elem, l.shapeOf(y), 0)
+		}
+	}
+	return true
 }
 
 func ints(s []int64) []int {
@@ -254,6 +284,10 @@ func (l *lowerer) value(x *graph.Value) val {
 	if x.Init == nil {
 		panic("legal: value " + x.Name + " is read before it is made")
 	}
+	if s := ints(x.Init.Dims); prod(s) == 0 {
+		l.vals[x] = splat(x.Init.Elem, s, 0)
+		return l.vals[x]
+	}
 	if a := l.info.Const(x); a != nil {
 		if v, ok := l.constant(x.Name, a); ok {
 			l.vals[x] = v
@@ -316,8 +350,6 @@ func (l *lowerer) input(v *graph.Value) {
 	switch {
 	case !v.Type.IsTensor() || device(v.Type.Elem) == graph.Undefined:
 		reason = fmt.Sprintf("it has type %s, which no kernel computes with", v.Type)
-	case prod(ints(s)) == 0:
-		reason = "it has no elements"
 	}
 	if reason != "" {
 		l.lost[v] = true
@@ -326,6 +358,7 @@ func (l *lowerer) input(v *graph.Value) {
 	}
 	w := l.temp(v.Name, v.Type.Elem, ints(s))
 	w.buf.Role, w.buf.Stored = Input, narrow(v.Type.Elem)
+	w.buf.Len = prod(w.shape)
 	l.vals[v] = w
 	l.p.Inputs = append(l.p.Inputs, Binding{v.Name, v.Type.Elem, w.shape, w.buf})
 }
@@ -340,7 +373,9 @@ func (l *lowerer) output(y *graph.Value) error {
 		v = l.value(y)
 	}
 	if prod(v.shape) == 0 {
-		l.p.Fallbacks = append(l.p.Fallbacks, Fallback{y.Name, "output", "it has no elements"})
+		b := l.buffer(y.Name, device(y.Type.Elem), 0, Output)
+		b.Stored = narrow(y.Type.Elem)
+		l.p.Outputs = append(l.p.Outputs, Binding{y.Name, y.Type.Elem, v.shape, b})
 		return nil
 	}
 	if !v.whole() || v.buf.Role != Temp || narrow(y.Type.Elem) != graph.Undefined {

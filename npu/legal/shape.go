@@ -392,17 +392,19 @@ func lowerTile(l *lowerer, n *graph.Node) error {
 
 func lowerTrilu(l *lowerer, n *graph.Node) error {
 	x := l.arg(0)
-	k := 0.0
+	k, known := 0.0, true
 	if v := n.Operand(1); v != nil {
 		a := l.info.Const(v)
-		if a == nil {
-			return unsupported("the diagonal is known at run time only")
+		if known = a != nil; known {
+			k = min(max(a.Float(0), -1<<30), 1<<30)
 		}
-		k = min(max(a.Float(0), -1<<30), 1<<30)
 	}
 	y := l.result(0)
 	b := l.nest(x.shape)
 	row := b.plus(b.iota(len(x.shape)-2), k)
+	if !known { // a diagonal that int64 has and int32 has not is as far off as any
+		row = b.do(Add, row, b.load(l.arg(1)))
+	}
 	col := b.iota(len(x.shape) - 1)
 	keep := b.do(Le, row, col)
 	if n.Int("upper", 1) == 0 {

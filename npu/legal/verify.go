@@ -16,7 +16,7 @@ func (p *Program) Verify() error {
 	var errs []error
 	written := map[*Buffer]bool{}
 	for _, b := range p.Buffers {
-		if b.Len < 1 || !Computes(b.Elem) {
+		if b.Len < 1 && (b.Role == Temp || b.Role == Const) || !Computes(b.Elem) {
 			errs = append(errs, fmt.Errorf("buffer b%d: %d elements of %s (rule 1)", b.ID, b.Len, b.Elem))
 		}
 		if b.Role == Input || b.Role == Const {
@@ -54,7 +54,7 @@ func (p *Program) Verify() error {
 		}
 	}
 	for _, b := range p.Outputs {
-		if !written[b.Buf] {
+		if !written[b.Buf] && prod(b.Shape) > 0 {
 			errs = append(errs, fmt.Errorf("output %q is never written (rule 2)", b.Name))
 		}
 	}

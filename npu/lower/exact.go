@@ -53,7 +53,7 @@ func (r *Result) Execute(inputs map[string][]byte) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for i, y := range r.Legal.Outputs {
 		t := &r.Program.Outputs[i]
-		raw, err := sim.FromDevice(t.Type, bytesOf(x.Mem[y.Buf], t.Device))
+		raw, err := sim.FromDevice(t.Type, bytesOf(x.Mem[y.Buf][:t.Len()], t.Device))
 		if err != nil {
 			return nil, fmt.Errorf("output %q: %w", y.Name, err)
 		}

@@ -86,6 +86,9 @@ func checkTensors(p *isa.Program) []error {
 				continue
 			}
 			n := int64(dev.Bytes())
+			if slices.Contains(t.Shape, 0) {
+				n = 0
+			}
 			for _, d := range t.Shape {
 				if d < 0 || d > 0 && n > p.DRAMBytes/d {
 					n = -1
