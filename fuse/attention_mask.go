@@ -279,8 +279,8 @@ func (a *attention) ones(v *graph.Value) (float64, bool) {
 // emit builds the operator. Masks are summed up and, where they are the same for several queries, repeated for each: runtimes
 // take no narrower ones. A mask that is a triangle, if queries are as many as keys, is the operator's own.
 func (a *attention) emit(b *op.Builder) *graph.Value {
-	r := len(a.q.Type.Shape)
 	scores := a.scores.Shape
+	r := len(scores)
 	attrs := []*graph.Attr{graph.FloatAttr("scale", float32(a.scale))}
 	masks := a.masks
 	if len(masks) == 1 && scores[r-1].Equal(scores[r-2]) && !scores[r-1].IsUnknown() && a.causal(masks[0]) {
@@ -292,6 +292,12 @@ func (a *attention) emit(b *op.Builder) *graph.Value {
 		k = a.turned(b)
 	}
 	in := []*graph.Value{a.q, k, a.v}
+	if a.flat != nil {
+		heads, _ := a.flat[1].Int()
+		for i, x := range in {
+			in[i] = b.Reshape(x, joined(b, b.Ints(-1, heads), b.DimOf(x, 1), b.DimOf(x, 2)))
+		}
+	}
 	if mask := a.mask(b, masks); mask != nil {
 		in = append(in, mask)
 	}
@@ -304,7 +310,11 @@ func (a *attention) emit(b *op.Builder) *graph.Value {
 	if r == 3 {
 		attrs = append(attrs, graph.IntAttr("q_num_heads", 1), graph.IntAttr("kv_num_heads", 1))
 	}
-	return b.Op("Attention", in, attrs...)
+	y := b.Op("Attention", in, attrs...)
+	if a.flat != nil {
+		y = b.Reshape(y, joined(b, b.Ints(-1), b.DimOf(a.q, 1), b.DimOf(a.v, 2)))
+	}
+	return y
 }
 
 // turned returns k, of which kt is the transpose.
@@ -351,7 +361,7 @@ func (a *attention) mask(b *op.Builder, masks []attentionMask) *graph.Value {
 	if sum == nil {
 		return nil
 	}
-	r, s := len(a.q.Type.Shape), sum.Type.Shape
+	r, s := len(a.scores.Shape), sum.Type.Shape
 	if n := len(s); n < 2 || !s[n-2].Equal(a.scores.Shape[r-2]) || !s[n-1].Equal(a.scores.Shape[r-1]) {
 		sum = a.widened(b, sum)
 	}
@@ -367,15 +377,27 @@ func (a *attention) mask(b *op.Builder, masks []attentionMask) *graph.Value {
 func (a *attention) widened(b *op.Builder, mask *graph.Value) *graph.Value {
 	r := len(a.q.Type.Shape)
 	rows, columns := b.DimOf(a.q, r-2), b.DimOf(a.kt, r-1)
-	if n := len(mask.Type.Shape); n > 0 && mask.Type.Shape[n-1].Equal(a.scores.Shape[r-1]) {
+	if n := len(mask.Type.Shape); n > 0 && mask.Type.Shape[n-1].Equal(a.kt.Type.Shape[r-1]) {
 		columns = b.Ints(1)
 	}
-	if d, ok := b.Info.Dims(rows), b.Info.Dims(columns); len(d) == 1 && len(ok) == 1 {
-		if x, known := d[0].Int(); known {
-			if y, known := ok[0].Int(); known {
-				return b.Expand(mask, b.Ints(x, y))
+	return b.Expand(mask, joined(b, rows, columns))
+}
+
+// joined returns vectors of integers as one, a constant where their elements are known.
+func joined(b *op.Builder, parts ...*graph.Value) *graph.Value {
+	var all []int64
+	for _, p := range parts {
+		d := b.Info.Dims(p)
+		if d == nil {
+			return b.Concat(0, parts...)
+		}
+		for _, x := range d {
+			n, ok := x.Int()
+			if !ok {
+				return b.Concat(0, parts...)
 			}
+			all = append(all, n)
 		}
 	}
-	return b.Expand(mask, b.Concat(0, rows, columns))
+	return b.Ints(all...)
 }

@@ -17,9 +17,10 @@ type attention struct {
 	q, v, kt *graph.Value // kt is k^T: its last two axes are those of k exchanged
 	masks    []attentionMask
 	scale    float64
-	softcap  float64 // 0: none
-	wide     bool    // the softmax is computed in float32, of scores in a narrower type
-	group    int64   // heads of q to one of k and v
+	softcap  float64     // 0: none
+	wide     bool        // the softmax is computed in float32, of scores in a narrower type
+	group    int64       // heads of q to one of k and v
+	flat     graph.Shape // of the scores as they are masked, if the products are of matrices of all batches and heads in a row
 	k        *graph.Value
 	scores   graph.Type  // of the scores where they are masked
 	guard    *graph.Node // computes where probabilities are set to 0
@@ -97,6 +98,9 @@ func (a *attention) softmax(p *graph.Value) (*graph.Node, error) {
 				return nil, rewrite.ErrUnlike
 			}
 			return n, nil
+		case n.Is("Reshape") && a.flat == nil && flattens(n.In[0], p):
+			p = n.In[0]
+			a.flat = p.Type.Shape
 		case n.Is("Cast") && n.In[0] != nil && n.In[0].Type.Elem == graph.Float && p.Type.Elem.Bits() == 16:
 			a.wide = true
 			p = n.In[0]
@@ -107,6 +111,16 @@ func (a *attention) softmax(p *graph.Value) (*graph.Node, error) {
 		}
 	}
 	return nil, rewrite.ErrUnlike
+}
+
+// flattens reports whether y is x, of four axes, with the first two as one.
+func flattens(x, y *graph.Value) bool {
+	if x == nil || len(x.Type.Shape) != 4 || len(y.Type.Shape) != 3 {
+		return false
+	}
+	s, t := x.Type.Shape, y.Type.Shape
+	heads, ok := s[1].Int()
+	return ok && heads > 0 && s[2].Equal(t[1]) && s[3].Equal(t[2])
 }
 
 // guards reports whether the condition under which probabilities are set to 0 holds in rows in which nothing is left: where the
@@ -162,6 +176,7 @@ func (a *attention) peel(s *graph.Value) error {
 	a.scores = s.Type
 	outer := 1.0 // what is multiplied behind the place
 	limited := 0 // masks behind the limit
+	flat := a.flat == nil
 	for range maxPeel {
 		n := s.Def
 		if n == nil {
@@ -169,11 +184,13 @@ func (a *attention) peel(s *graph.Value) error {
 		}
 		a.inner = append(a.inner, s)
 		switch {
-		case n.Is("MatMul"):
+		case n.Is("MatMul") && flat:
 			a.q, a.kt = n.In[0], n.In[1]
 			a.scale *= outer
 			a.sides()
 			return nil
+		case n.Is("Reshape") && !flat && flattens(s, n.In[0]):
+			s, flat = n.In[0], true
 		case n.Is("Cast"):
 			if n.In[0] == nil || !a.wide || s.Type.Elem != graph.Float || n.In[0].Type.Elem.Bits() != 16 {
 				return errPrecision
@@ -198,6 +215,8 @@ func (a *attention) peel(s *graph.Value) error {
 			}
 			outer *= k
 			s = x
+		case a.flat != nil && flat && (n.Is("Add") || n.Is("Sub") || n.Is("Where")):
+			return errScores
 		case n.Is("Add") || n.Is("Sub"):
 			x, mask := n.In[0], n.In[1]
 			if n.Is("Add") && a.leads(mask, maxPeel) && !a.leads(x, maxPeel) {
@@ -229,6 +248,9 @@ func (a *attention) peel(s *graph.Value) error {
 			return errScores
 		}
 		if s == nil {
+			return errScores
+		}
+		if a.flat != nil && flat && len(s.Type.Shape) != 3 {
 			return errScores
 		}
 		if a.softcap != 0 && len(a.masks) > limited {
@@ -270,7 +292,7 @@ func (a *attention) leads(v *graph.Value, depth int) bool {
 	switch {
 	case n.Is("MatMul"):
 		return true
-	case n.Is("Mul"), n.Is("Div"), n.Is("Add"), n.Is("Sub"), n.Is("Where"), n.Is("Cast"), n.Is("Tanh"):
+	case n.Is("Mul"), n.Is("Div"), n.Is("Add"), n.Is("Sub"), n.Is("Where"), n.Is("Cast"), n.Is("Tanh"), n.Is("Reshape") && a.flat != nil:
 		return slices.ContainsFunc(n.In, func(x *graph.Value) bool { return a.leads(x, depth-1) })
 	}
 	return false
@@ -428,7 +450,12 @@ func (a *attention) check(rank int) error {
 		}
 	}
 	scores := graph.Shape{}
-	scores = append(scores, q.Shape[:rank-1]...)
+	if a.flat != nil {
+		scores = append(scores, a.flat[:2]...)
+	} else {
+		scores = append(scores, q.Shape[:rank-2]...)
+	}
+	scores = append(scores, q.Shape[rank-2])
 	scores = append(scores, kt.Shape[rank-1])
 	a.scores.Shape = scores
 	for _, m := range a.masks {

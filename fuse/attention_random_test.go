@@ -33,6 +33,16 @@ func attentionSpelling(rng *rand.Rand) string {
 	}
 	inputs := []string{fmt.Sprintf("float[2,%d,%s,4] q", heads, rows), fmt.Sprintf("float[2,%d,%s,4] k", kv, columns), fmt.Sprintf("float[2,%d,%s,5] v", kv, columns)}
 	k, v := "k", "v"
+	// The products may be of all batches and heads in a row.
+	flat := !repeat && rows != "N" && columns != "N" && columns != "M" && rng.IntN(2) == 0
+	places, perm := "start=2, end=3", "0,1,3,2"
+	if flat {
+		inputs = []string{fmt.Sprintf("float[8,%s,4] q", rows), fmt.Sprintf("float[8,%s,4] k", columns), fmt.Sprintf("float[8,%s,5] v", columns)}
+		places, perm = "start=1, end=2", "0,2,1"
+	}
+	shapeTo := func(x string, dims string) string {
+		return node("Reshape(%s, %s)", x, node("Constant<value: tensor = int64[%d] {%s}>()", strings.Count(dims, ",")+1, dims))
+	}
 	if repeat {
 		axis := ints(2)
 		for i, x := range []*string{&k, &v} {
@@ -49,7 +59,7 @@ func attentionSpelling(rng *rand.Rand) string {
 			*x = node("Reshape(%s, %s)", wide, ints(0, 4, -1, 4+i))
 		}
 	}
-	q, t := "q", node("Transpose<perm=[0,1,3,2]>(%s)", k)
+	q, t := "q", node("Transpose<perm=["+perm+"]>(%s)", k)
 	if rng.IntN(3) == 0 {
 		q = node("Mul(%s, %s)", q, float("0.7"))
 	}
@@ -57,12 +67,18 @@ func attentionSpelling(rng *rand.Rand) string {
 		t = node("Div(%s, %s)", t, float("1.5"))
 	}
 	s := node("MatMul(%s, %s)", q, t)
+	if flat {
+		if rng.IntN(3) == 0 {
+			s = node("Mul(%s, %s)", s, float("0.8"))
+		}
+		s = shapeTo(s, "2,4,"+rows+","+columns)
+	}
 	shape := func() string {
 		lead := one("", "1,1,", "2,1,", "2,4,", "1,4,", "1,")
 		return "[" + lead + one(rows, rows, "1") + "," + one(columns, columns, "1") + "]"
 	}
 	triangle := func() string {
-		size := node("Concat<axis=0>(%s, %s)", node("Shape<start=2, end=3>(q)"), node("Shape<start=2, end=3>(k)"))
+		size := node("Concat<axis=0>(%s, %s)", node("Shape<"+places+">(q)"), node("Shape<"+places+">(k)"))
 		o := node("ConstantOfShape<value: tensor = float[1] {1}>(%s)", size)
 		upper, d := rng.IntN(2), rng.IntN(2)
 		l := node("Trilu<upper=%d>(%s, %s)", upper, o, node("Constant<value: tensor = int64 {%d}>()", d))
@@ -114,7 +130,7 @@ func attentionSpelling(rng *rand.Rand) string {
 			c := float("2.5")
 			s = node("Mul(%s, %s)", node("Tanh(%s)", node("Div(%s, %s)", s, c)), c)
 		case 7:
-			r := node("Range(%s, %s, %s)", node("Constant<value: tensor = int64 {0}>()"), node("Squeeze(%s)", node("Shape<start=2, end=3>(q)")), node("Constant<value: tensor = int64 {1}>()"))
+			r := node("Range(%s, %s, %s)", node("Constant<value: tensor = int64 {0}>()"), node("Squeeze(%s)", node("Shape<"+places+">(q)")), node("Constant<value: tensor = int64 {1}>()"))
 			c := node("%s(%s, %s)", one("GreaterOrEqual", "LessOrEqual", "Less", "Greater"), node("Unsqueeze(%s, %s)", r, ints(rng.IntN(2))), r)
 			s = node("Where(%s, %s, %s)", c, s, fill())
 		}
@@ -123,8 +139,12 @@ func attentionSpelling(rng *rand.Rand) string {
 	if rng.IntN(4) == 0 {
 		p = node("Where(%s, %s, %s)", node("IsNaN(%s)", p), float("0"), p)
 	}
+	out := "float[A,B,C,D] y"
+	if flat {
+		p, out = shapeTo(p, "8,"+rows+","+columns), "float[A,B,C] y"
+	}
 	fmt.Fprintf(&b, "y = MatMul(%s, %s)\n", p, v)
-	return "g (" + strings.Join(inputs, ", ") + ") => (float[A,B,C,D] y) {\n" + b.String() + "}"
+	return "g (" + strings.Join(inputs, ", ") + ") => (" + out + ") {\n" + b.String() + "}"
 }
 
 // TestAttentionRandom compares attentions in random spellings with what the rules make of them. A row in which nothing is left is not a

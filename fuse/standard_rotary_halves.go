@@ -194,11 +194,7 @@ func emitRotation(interleaved bool) func(b *op.Builder, m *rewrite.Match) []*gra
 				v = b.Squeeze(v, 1)
 			}
 			if !v.Type.Shape[0].Equal(shape[0]) {
-				if n, ok := shape[0].Int(); ok {
-					v = b.Expand(v, b.Ints(n, 1, 1))
-				} else {
-					v = b.Expand(v, b.Concat(0, b.DimOf(r.x, 0), b.Ints(1, 1)))
-				}
+				v = b.Expand(v, joined(b, b.DimOf(r.x, 0), b.Ints(1, 1)))
 			}
 			in = append(in, v)
 		}
