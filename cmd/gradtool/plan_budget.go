@@ -46,6 +46,9 @@ type budgeter struct {
 	front   []remat.Plan
 	budget  int64
 	limit   int64 // of the next try: what a plan may need so that its arena keeps to the budget
+	again   bool  // the first search found no plan that has one, this is the second
+	least   int64 // what its plans may cost at least: none is cheaper than one for a larger budget
+	arena   int64 // the smallest so far
 	chosen  remat.Plan
 	applied recompute.Applied
 	base    int64 // bytes of the order given
@@ -127,6 +130,11 @@ func (b *budgeter) planWithin(out target, path string) error {
 			}
 			passes := b.passes(memplan.PlanOptions{KeepOrder: true, Effort: b.effort(memplan.DefaultEffort)}, &made)
 			if err := b.runPasses(m, passes); err != nil {
+				var low *recompute.BudgetError
+				if errors.As(err, &low) && !(low.Proved && low.Lowest > b.budget) && !b.again { // nobody knows that there are none
+					b.again, b.front = true, nil
+					return false, nil
+				}
 				return false, b.budgetError(m, err)
 			}
 			if b.Bool("curve") {
@@ -135,6 +143,9 @@ func (b *budgeter) planWithin(out target, path string) error {
 			plan = made.Plan(b.dims)
 			if plan.Arena > b.budget && b.chosen.Peak > 0 { // gaps in the arena: ask for less
 				b.limit = b.chosen.Peak - 1
+				if b.arena == 0 || plan.Arena < b.arena {
+					b.arena = plan.Arena
+				}
 				return false, nil
 			}
 			if err := memplan.Check(m.Graph, plan); err != nil {
@@ -169,6 +180,10 @@ func (b *budgeter) budgetError(m *graph.Model, err error) error {
 	var low *recompute.BudgetError
 	if !errors.As(err, &low) {
 		return planError(m, err)
+	}
+	if b.arena > 0 {
+		return fmt.Errorf("budget %s: plans that need less were found, but what lives in them does not fit together: the smallest arena takes %s",
+			size.Bytes(b.budget), size.Bytes(b.arena))
 	}
 	if pieces := b.inPieces(low); pieces != "" {
 		return hint(low, "%s", pieces)
@@ -212,10 +227,16 @@ func (b *budgeter) recompute(m *graph.Model) error {
 	}
 	if b.front == nil {
 		begin := time.Now()
-		if b.front, err = b.problem.Front(b.base, int(b.effort(recompute.DefaultMoves))); err != nil {
+		moves := int(b.effort(recompute.DefaultMoves))
+		if b.again { // another effort finds other plans
+			moves *= 4
+		}
+		if b.front, err = b.problem.Front(b.base, moves); err != nil {
 			return err
 		}
-		b.solved = time.Since(begin)
+		low := b.front[len(b.front)-1]
+		b.front = append(slices.DeleteFunc(b.front[:len(b.front)-1], func(f remat.Plan) bool { return f.Cost < b.least }), low)
+		b.solved += time.Since(begin)
 		b.budget = b.amount.Of(b.base)
 		b.limit = b.budget
 	}
@@ -223,7 +244,13 @@ func (b *budgeter) recompute(m *graph.Model) error {
 		return nil
 	}
 	if b.chosen, err = b.problem.Choose(b.front, b.limit); err != nil {
+		if !b.again && b.limit == b.budget {
+			b.least = b.front[len(b.front)-1].Cost
+		}
 		return err
+	}
+	if !b.again && b.limit == b.budget {
+		b.least = b.chosen.Cost
 	}
 	_, b.more = b.problem.Again(b.chosen.Sequence)
 	b.flops = b.problem.Work()
