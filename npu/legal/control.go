@@ -54,6 +54,9 @@ func expandIf(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value,
 		}
 		return func(b *op.Builder) []*graph.Value { return splice(b, taken, nil) }, nil
 	}
+	if c, err := sizes(n.In[0]); err != nil || prod(ints(c)) != 1 {
+		return nil, unsupported("the condition has type %s, not that of one truth value", n.In[0].Type)
+	}
 	for _, y := range n.Out {
 		if y == nil {
 			continue
@@ -101,6 +104,9 @@ func expandLoop(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Valu
 	}
 	if trips < 0 || trips > maxUnroll {
 		return nil, unsupported("the number of iterations is not known, or more than %d", maxUnroll)
+	}
+	if trips*int64(len(body.Nodes)) > maxExpanded {
+		return nil, unsupported("%d iterations of %d nodes", trips, len(body.Nodes))
 	}
 	for _, v := range n.In[2:] {
 		if !v.Type.IsTensor() {
@@ -193,8 +199,8 @@ func expandScan(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, 
 		}
 		steps = s[axis]
 	}
-	if steps < 1 || steps > maxUnroll {
-		return nil, unsupported("%d steps", steps)
+	if steps < 1 || steps > maxUnroll || steps*int64(len(body.Nodes)) > maxExpanded {
+		return nil, unsupported("%d steps of %d nodes", steps, len(body.Nodes))
 	}
 	return func(b *op.Builder) []*graph.Value {
 		state := n.In[:states]

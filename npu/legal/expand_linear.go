@@ -44,7 +44,7 @@ func expandDFT(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value
 		return nil, unsupported("elements of type %s along axis %d", n.In[0].Type.Elem, axis)
 	}
 	from, to := x[axis]*x[rank-1], y[axis]*y[rank-1]
-	if from*to > maxMatrix {
+	if from < 1 || to < 1 || from > maxMatrix || to > maxMatrix/from {
 		return nil, unsupported("a transform of %d elements", x[axis])
 	}
 	units := op.NewArray(graph.Float, []int{int(from), int(x[axis]), int(x[rank-1])}, false)

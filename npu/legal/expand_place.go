@@ -56,6 +56,9 @@ func expandTensorScatter(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*grap
 	if err != nil {
 		return nil, err
 	}
+	if prod(ints(update)) > maxMatrix {
+		return nil, unsupported("an update of %d elements", prod(ints(update)))
+	}
 	rank := int64(len(past))
 	axis := n.Int("axis", -2)
 	if axis < 0 {
@@ -92,6 +95,9 @@ func expandReverseSequence(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*gr
 	batch, time := n.Int("batch_axis", 1), n.Int("time_axis", 0)
 	if batch+time != 1 || len(x) < 2 {
 		return nil, unsupported("batch axis %d and time axis %d", batch, time)
+	}
+	if x[time] > maxMatrix {
+		return nil, unsupported("a sequence of %d elements", x[time])
 	}
 	return func(b *op.Builder) []*graph.Value {
 		row, column := make([]int64, len(x)), make([]int64, len(x))
@@ -163,6 +169,9 @@ func expandCol2Im(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Va
 		return def
 	}
 	taps := prod(ints(block.I64))
+	if x[1] > maxMatrix/int64(max(taps, 1)) {
+		return nil, unsupported("%d blocks of %d elements", x[1], taps)
+	}
 	grid, pads, after := append([]int64{}, x[:2]...), make([]int64, 2*k), make([]int64, 2*len(y))
 	var steps, gaps []int64
 	for i := range k {
@@ -268,8 +277,14 @@ func expandResize(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Va
 	if err != nil {
 		return nil, err
 	}
-	if _, err := sizes(n.Out[0]); err != nil {
+	y, err := sizes(n.Out[0])
+	if err != nil {
 		return nil, err
+	}
+	for i := range min(len(x), len(y)) {
+		if x[i] < 1 || y[i] > maxMatrix/x[i] && x[i] != y[i] {
+			return nil, unsupported("an axis of %d elements becomes one of %d", x[i], y[i])
+		}
 	}
 	in := make([]*op.Array, 4)
 	for i := 1; i < len(n.In); i++ {
