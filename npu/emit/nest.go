@@ -26,6 +26,7 @@ type nestRun struct {
 	left   []int // uses to come in this tile
 	order  []int // loads, those of buffers written early first
 	pad    bool  // pitches are odd: elements are read across rows
+	moved  bool  // the sums of a contraction are copied first, to odd pitches
 }
 
 // newNestRun prepares a nest for tiles of the given size. It fails if values that vary along an accumulated dimension depend on
@@ -69,6 +70,7 @@ func (e *Emitter) newNestRun(k *legal.Nest, tile []int) (*nestRun, error) {
 		}
 	}
 	slices.SortStableFunc(r.order, func(p, q int) int { return e.age(k.In[p].Buf) - e.age(k.In[q].Buf) })
+	r.moved = sumsAcross(k)
 	// A sum of a product that nothing else reads is one instruction.
 	for _, s := range k.Body {
 		if s.Op != legal.Sum || s.Elem != graph.Float || s.Args[0] < len(k.In) {
@@ -160,6 +162,16 @@ func (r *nestRun) early(t box, first bool) error {
 			}
 			r.places[v], r.keys[v] = p, k
 		}
+	}
+	if r.moved {
+		dims := t.dims()
+		p, err := r.fresh(0, r.varies[0], dims)
+		if err != nil {
+			return err
+		}
+		r.e.vec(isa.OpMov, r.elems[0], r.elems[0], dims, r.varies[0], p, r.places[0])
+		r.places[0] = p
+		defer p.drop()
 	}
 	copy(r.left, r.uses)
 	for i := range r.k.Body {
@@ -410,6 +422,30 @@ func (r *nestRun) half(f isa.DType, v int, dims []int, mask uint32, arg *place, 
 	mid.drop()
 	r.used(a)
 	return nil
+}
+
+// sumsAcross reports whether an epilogue reduces the sums of its contraction, as they are or times something, across the rows in which they
+// lie in the accumulator.
+func sumsAcross(k *legal.Nest) bool {
+	if len(k.In) == 0 || k.In[0] != nil {
+		return false
+	}
+	inner := -1
+	for i, n := range k.Dims {
+		if n > 1 {
+			inner = i
+		}
+	}
+	for _, s := range k.Body {
+		if !s.Op.Reduces() || inner < 0 || s.Over>>inner&1 != 0 {
+			continue
+		}
+		a := s.Args[0]
+		if a == 0 || a >= len(k.In) && slices.Contains(k.Body[a-len(k.In)].Args, 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // acrossRows reports whether a nest reads elements across the rows in which they lie: a reduction leaves the innermost

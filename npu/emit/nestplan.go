@@ -34,6 +34,9 @@ func (e *Emitter) footprint(k *legal.Nest, tile []int) int {
 		}
 		return w
 	}
+	if sumsAcross(k) {
+		n += size(0)
+	}
 	peak, live := 0, 0
 	ends := make([][]int, len(k.Body)+1) // values by the statement that reads them last
 	for i, s := range k.Body {

@@ -356,7 +356,7 @@ const (
 
 // postTile returns the size of the parts in which the epilogue of a contraction works off a tile of sums, given the words that it
 // may take; nil if there is none. Dimensions of large steps in the result are cut first, for long transfers. Across are dimensions along
-// which several tiles are added up: then parts are cut along these only, for there is one place for each sum.
+// which several tiles are added up: then parts are cut along dimensions that are added up only, for there is one place for each sum.
 func (e *Emitter) postTile(k *legal.Contract, outer []int, across uint32, room int) []int {
 	sums := reduced(k.Post)
 	step := k.Post.Out[0].To.Steps(len(outer))
@@ -377,7 +377,7 @@ func (e *Emitter) postTile(k *legal.Contract, outer []int, across uint32, room i
 			return tile
 		}
 		cut := slices.IndexFunc(order, func(i int) bool {
-			return tile[i] > 1 && (across == 0 || across>>i&1 != 0) && (sums>>i&1 == 0 || e.cuts(k.Post, tile, i))
+			return tile[i] > 1 && (across == 0 || sums>>i&1 != 0) && (sums>>i&1 == 0 || e.cuts(k.Post, tile, i))
 		})
 		if cut < 0 {
 			if fits {

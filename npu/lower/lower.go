@@ -28,7 +28,7 @@ type Options struct {
 
 // What a cycle of a transfer that runs under computing costs, in cycles, where other kernels follow, and where none does.
 const (
-	busShared = 0.25
+	busShared = 0.35
 	busAlone  = 0.02
 )
 
