@@ -479,8 +479,28 @@ func (e *Emitter) vectorCycles(k *legal.Nest, tile []int) float64 {
 	return total
 }
 
-// FitsPost reports whether a contraction can be cut so that its epilogue leaves room for others.
+// manyRows is how many rows of the result are enough for the other operand not to be read too often.
+const manyRows = 64
+
+// FitsPost reports whether a contraction can be cut so that its epilogue leaves room for others: into tiles of so many rows that the other operand
+// need not be read often, or of as few as the array has if that operand can stay on chip. Rows of scores, of few terms each, are long.
 func (e *Emitter) FitsPost(k *legal.Contract) bool {
+	if e.fitsPost(k, manyRows) {
+		return true
+	}
+	one := slices.Clone(k.Dims)
+	for i, kind := range k.Kind {
+		if kind == legal.Batch {
+			one[i] = 1
+		}
+	}
+	t := box{make([]int, len(one)), one}
+	least := min(e.words(k.A, t, true), e.words(k.B, t, true))
+	return 4*least <= e.Machine.Scratchpad.Bytes/4 && e.fitsPost(k, min(manyRows, e.Machine.Array.Rows))
+}
+
+// fitsPost reports that for tiles of so many rows.
+func (e *Emitter) fitsPost(k *legal.Contract, most int) bool {
 	tile := make([]int, len(k.Dims))
 	whole := whole(k)
 	rows := 1
@@ -491,7 +511,7 @@ func (e *Emitter) FitsPost(k *legal.Contract) bool {
 		case whole>>i&1 != 0:
 			tile[i] = k.Dims[i]
 		default:
-			tile[i] = max(1, min(k.Dims[i], 64/rows))
+			tile[i] = max(1, min(k.Dims[i], most/rows))
 			rows *= tile[i]
 		}
 	}

@@ -28,6 +28,7 @@ type lowering func(l *lowerer, n *graph.Node) error
 // Decompositions are applied to m itself. Shapes that are not numbers are an error, which names them. Operators without
 // lowering are listed in the program's Fallbacks.
 func Lower(m *graph.Model) (*Program, error) {
+	unbar(m)
 	nothing(m.Graph)
 	info, err := op.Infer(m)
 	if err != nil {
