@@ -143,7 +143,11 @@ func (s *session) fallbacks(r *lower.Result) error {
 		list = append(list, fmt.Sprintf("%s (%s): %s", f.Node, f.Op, f.Reason))
 	}
 	s.report.set("fallbacks", list)
-	return fmt.Errorf("%s cannot be lowered:\n  %s", count(n, "node"), strings.Join(list, "\n  "))
+	err := fmt.Errorf("%s cannot be lowered:\n  %s", count(n, "node"), strings.Join(list, "\n  "))
+	if slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "type double") }) {
+		return hint(err, "--narrow computes values of type double as float")
+	}
+	return err
 }
 
 // programName returns the name of the program made of a model's file.

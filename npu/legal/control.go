@@ -10,7 +10,15 @@ const maxUnroll = 4096
 
 // controlExpansions holds the operators that run subgraphs.
 func controlExpansions() map[string]expansion {
-	return map[string]expansion{"If": expandIf, "Loop": expandLoop, "Scan": expandScan}
+	return map[string]expansion{"If": expandIf, "Loop": expandLoop, "Scan": expandScan, "OptionalGetElement": expandGetElement}
+}
+
+// expandGetElement hands on a tensor, which is an optional that has a value.
+func expandGetElement(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {
+	if !n.In[0].Type.IsTensor() {
+		return nil, unsupported("value %q is no tensor: %s", n.In[0].Name, n.In[0].Type)
+	}
+	return func(b *op.Builder) []*graph.Value { return []*graph.Value{b.Unary("Identity", n.In[0])} }, nil
 }
 
 // splice puts copies of a subgraph's nodes in place, its inputs being given, and returns its outputs.

@@ -1,13 +1,70 @@
 package legal
 
 import (
+	"math/bits"
+
 	"gradtool/graph"
 	"gradtool/graph/op"
 )
 
 // linearExpansions holds operators that are a product with a known matrix, and others that pick known elements.
 func linearExpansions() map[string]expansion {
-	return map[string]expansion{"DFT": expandDFT, "QLinearMatMul": expandQLinearMatMul, "Compress": expandCompress}
+	return map[string]expansion{"DFT": expandDFT, "QLinearMatMul": expandQLinearMatMul, "Compress": expandCompress, "Det": expandDet}
+}
+
+// maxDet bounds the matrices whose determinants are written out.
+const maxDet = 6
+
+// expandDet expands determinants along rows. That of the first rows and a set of columns is the sum over the columns of the set of the row's
+// element times the determinant of the rows before and the other columns; each set is computed once.
+func expandDet(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {
+	x, err := sizes(n.In[0])
+	if err != nil {
+		return nil, err
+	}
+	rank := int64(len(x))
+	size := x[rank-1]
+	if size < 1 || size > maxDet {
+		return nil, unsupported("matrices of %d rows; %d are the most", size, maxDet)
+	}
+	return func(b *op.Builder) []*graph.Value {
+		at := func(row, column int64) *graph.Value {
+			return b.Gather(b.Gather(n.In[0], b.IntScalar(row), rank-2), b.IntScalar(column), rank-2)
+		}
+		minors := map[int]*graph.Value{} // by set of columns, as bits
+		for row := range size {
+			next := map[int]*graph.Value{}
+			for set := range 1 << size {
+				if int64(bits.OnesCount(uint(set))) != row+1 {
+					continue
+				}
+				before := 0 // columns of the set in front
+				for c := range size {
+					if set>>c&1 == 0 {
+						continue
+					}
+					term := at(row, c)
+					if m := minors[set&^(1<<c)]; m != nil {
+						term = b.Mul(term, m)
+					}
+					// Along the last of its rows a determinant alternates, with plus at the right end.
+					switch odd := (int(row)-before)%2 != 0; {
+					case next[set] == nil && odd:
+						next[set] = b.Neg(term)
+					case next[set] == nil:
+						next[set] = term
+					case odd:
+						next[set] = b.Sub(next[set], term)
+					default:
+						next[set] = b.Add(next[set], term)
+					}
+					before++
+				}
+			}
+			minors = next
+		}
+		return []*graph.Value{minors[1<<size-1]}
+	}, nil
 }
 
 // maxMatrix bounds the elements of the matrix of a transform.
