@@ -28,13 +28,72 @@ func (p *pruner) merge() error {
 
 // seen holds the first node of each key in a graph, and those of the graphs around it.
 type seen struct {
-	nodes map[string]*graph.Node
-	outer *seen
+	alike  map[likeness][]*once   // by what equal nodes have in common
+	shapes map[string]*graph.Node // by shapeKey
+	outer  *seen
 }
 
-func (s *seen) find(key string, local bool) *graph.Node {
+// likeness is what is quickly told of a node. Equal nodes are alike; most nodes are like no other, and are looked at no closer.
+type likeness struct {
+	op     string
+	in     [2]*graph.Value
+	inputs int
+	bytes  int64 // of a constant
+}
+
+func likenessOf(n *graph.Node) likeness {
+	l := likeness{op: n.Op, inputs: len(n.In)}
+	copy(l.in[:], n.In)
+	if n.Is("Constant") && len(n.Attrs) == 1 && n.Attrs[0].T != nil {
+		l.bytes = int64(n.Attrs[0].T.Elem)<<40 + n.Attrs[0].T.ByteLen()
+	}
+	for l.inputs > 0 && n.In[l.inputs-1] == nil { // omitted at the end is not given
+		l.inputs--
+	}
+	return l
+}
+
+// once is a node with its key, which is made when a node like it turns up.
+type once struct {
+	n    *graph.Node
+	key  string
+	made bool
+}
+
+func (o *once) text() string {
+	if !o.made {
+		o.key, o.made = keyOf(o.n), true
+	}
+	return o.key
+}
+
+// keyOf returns a text by which n equals other nodes, "" if there is none.
+func keyOf(n *graph.Node) string {
+	k, ok := rewrite.Key(n, func(v *graph.Value) string { return strconv.Itoa(v.ID) })
+	if !ok {
+		return ""
+	}
+	return k
+}
+
+// equal returns the first node that equals o's, nil without one.
+func (s *seen) equal(o *once, l likeness, local bool) *graph.Node {
 	for ; s != nil; s = s.outer {
-		if n := s.nodes[key]; n != nil {
+		for _, x := range s.alike[l] {
+			if o.text() != "" && x.text() == o.text() {
+				return x.n
+			}
+		}
+		if local {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *seen) shape(key string, local bool) *graph.Node {
+	for ; s != nil; s = s.outer {
+		if n := s.shapes[key]; n != nil {
 			return n
 		}
 		if local {
@@ -45,60 +104,74 @@ func (s *seen) find(key string, local bool) *graph.Node {
 }
 
 func (p *pruner) mergeIn(g *graph.Graph, outer *seen) {
-	s := &seen{make(map[string]*graph.Node, len(g.Nodes)), outer}
+	s := &seen{make(map[likeness][]*once, len(g.Nodes)), map[string]*graph.Node{}, outer}
+	room := make([]once, len(g.Nodes))
 	var gone []*graph.Node
 	defer func() { g.Remove(gone...) }()
-	for _, n := range slices.Clone(g.Nodes) {
+	for i, n := range slices.Clone(g.Nodes) {
 		if p.stopped {
 			return
 		}
 		for _, sub := range n.Subgraphs() {
 			p.mergeIn(sub, s)
 		}
-		keys := p.keys(n)
+		if !p.mergeable(n) {
+			continue
+		}
+		o, l, local := &room[i], likenessOf(n), n.Is("Constant")
+		o.n = n
+		equal := s.equal(o, l, local)
+		shape := p.shapeKey(n)
+		if shape != "" {
+			o.text() // while n has its operands
+		}
 		keep := n
-		for _, key := range keys {
-			if first := s.find(key, n.Is("Constant")); first != nil && canMerge(n, first) {
-				if recomputes(n) || recomputes(first) {
-					p.miss("merge: node %s: it and %s compute the same on purpose, to keep nothing in between", label{n}, label{first})
-					continue
-				}
-				if p.allow("merge %s into %s", label{n}, label{first}) {
-					p.stats.Merged++
-					replace(n, first)
-					gone = append(gone, n)
-					keep = first
-				}
-				break
+		if equal != nil && canMerge(n, equal) && p.mergeInto(n, equal) {
+			gone, keep = append(gone, n), equal
+		} else if !p.stopped && shape != "" {
+			if first := s.shape(shape, local); first != nil && canMerge(n, first) && p.mergeInto(n, first) {
+				gone, keep = append(gone, n), first
 			}
 		}
-		for _, key := range keys {
-			if s.nodes[key] == nil && keep.Graph == g {
-				s.nodes[key] = keep
-			}
+		if keep.Graph != g {
+			continue
+		}
+		if equal == nil || equal.Graph != g {
+			o.n = keep
+			s.alike[l] = append(s.alike[l], o)
+		}
+		if shape != "" && s.shapes[shape] == nil {
+			s.shapes[shape] = keep
 		}
 	}
 }
 
-// keys returns the texts by which n equals other nodes, none if it may not be merged.
-func (p *pruner) keys(n *graph.Node) []string {
+// mergeInto lets everybody read first's results in place of n's, unless one of the two is there on purpose or no more may be rewritten.
+func (p *pruner) mergeInto(n, first *graph.Node) bool {
+	if recomputes(n) || recomputes(first) {
+		p.miss("merge: node %s: it and %s compute the same on purpose, to keep nothing in between", label{n}, label{first})
+		return false
+	}
+	if !p.allow("merge %s into %s", label{n}, label{first}) {
+		return false
+	}
+	p.stats.Merged++
+	replace(n, first)
+	return true
+}
+
+// mergeable reports whether n may be merged with an equal node.
+func (p *pruner) mergeable(n *graph.Node) bool {
 	d := op.Of(n)
 	if d == nil || d.Facts&(op.Random|op.Training|op.Control) != 0 || p.m.Function(n.Domain, n.Op, n.Overload) != nil || keepsOutputName(n) {
-		return nil
+		return false
 	}
 	for _, a := range n.Attrs {
 		if a.T != nil && a.T.ByteLen() > maxKeyBytes {
-			return nil
+			return false
 		}
 	}
-	var keys []string
-	if k, ok := rewrite.Key(n, func(v *graph.Value) string { return strconv.Itoa(v.ID) }); ok {
-		keys = append(keys, k)
-	}
-	if k := p.shapeKey(n); k != "" {
-		keys = append(keys, k)
-	}
-	return keys
+	return true
 }
 
 // recomputes reports whether n computes a value again so that it need not be kept.
