@@ -203,7 +203,7 @@ func (b *bench) graph(name, file string, slack float64, rows []row) {
 		base := float64(g.BaseCost())
 		more, least := 100*(float64(p.Cost)/base-1), 100*(float64(p.Bound)/base-1)
 		fmt.Printf("%-6s %5d %4d %8.3f %8.3f %7.2f %7.2f %7.2f %10.3f %8.1f %s %s\n", name, len(g.Names), r.percent, more, least, 100*float64(p.Peak)/float64(own.Peak),
-			wall, processor, r.cost, r.seconds, b.verdict(more <= r.cost+slack && wall <= r.seconds), r.note)
+			wall, processor, r.cost, r.seconds, b.verdict(more <= r.cost+slack && processor <= r.seconds), r.note)
 	}
 }
 

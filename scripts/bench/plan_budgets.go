@@ -52,9 +52,11 @@ func main() {
 		fmt.Printf(" %7d%%", s)
 	}
 	fmt.Printf(" %8s %7s %7s\n", "mean", "cpu s", "s")
-	for _, dir := range modelDirs() {
+	dirs := modelDirs()
+	for _, dir := range dirs {
 		b.budgets(dir)
 	}
+	b.processes(dirs, "--budget", "75%")
 	if b.missed > 0 {
 		fmt.Printf("\n%d aims missed\n", b.missed)
 		pprof.StopCPUProfile()

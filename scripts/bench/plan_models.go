@@ -114,32 +114,6 @@ func (b *models) row(dir string, n int64, sgd bool) float64 {
 	return share(made.Peak)
 }
 
-// processes plans the smallest model in 20 processes, which must write the same bytes.
-func (b *models) processes(dirs []string) {
-	var file string
-	var least int64
-	for _, d := range dirs {
-		f := b.training(d)
-		if size := must(os.Stat(f)).Size(); file == "" || size < least {
-			file, least = f, size
-		}
-	}
-	var first []byte
-	same := true
-	for range 20 {
-		out := filepath.Join(b.tmp, "planned.onnx")
-		cmd := exec.Command(filepath.Join(b.tmp, "gradtool"), "plan", "-q", "--dim", "N=8", file, "-o", out)
-		cmd.Stderr = os.Stderr
-		check(cmd.Run())
-		raw := must(os.ReadFile(out))
-		if first == nil {
-			first = raw
-		}
-		same = same && bytes.Equal(first, raw)
-	}
-	fmt.Printf("\n%s planned in 20 processes: the same bytes: %s\n", strings.TrimSuffix(filepath.Base(file), ".onnx"), b.verdict(same))
-}
-
 // run executes a plan with inputs of small numbers, in its arena and without.
 func (b *models) run(m *graph.Model, plan *memplan.Plan) string {
 	var in []*op.Array

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -174,4 +175,34 @@ func descend(m *graph.Model) {
 		outs = append(outs, next.Out[0])
 	}
 	g.SetOutputs(outs...)
+}
+
+// processes plans the smallest model in 20 processes, which must write the same bytes on one processor and on all.
+func (b *bench) processes(dirs []string, flags ...string) {
+	var file string
+	var least int64
+	for _, d := range dirs {
+		f := b.training(d)
+		if size := must(os.Stat(f)).Size(); file == "" || size < least {
+			file, least = f, size
+		}
+	}
+	var first []byte
+	same := true
+	for k := range 20 {
+		out := filepath.Join(b.tmp, "planned.onnx")
+		args := append([]string{"plan", "-q", "--dim", "N=8", file, "-o", out}, flags...)
+		cmd := exec.Command(filepath.Join(b.tmp, "gradtool"), args...)
+		cmd.Stderr = os.Stderr
+		if k%2 == 0 {
+			cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+		}
+		check(cmd.Run())
+		raw := must(os.ReadFile(out))
+		if first == nil {
+			first = raw
+		}
+		same = same && bytes.Equal(first, raw)
+	}
+	fmt.Printf("\n%s planned in 20 processes: the same bytes: %s\n", strings.TrimSuffix(filepath.Base(file), ".onnx"), b.verdict(same))
 }
