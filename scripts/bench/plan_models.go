@@ -12,10 +12,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"gradtool/graph"
 	"gradtool/graph/interp"
