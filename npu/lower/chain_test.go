@@ -64,6 +64,15 @@ func TestChains(t *testing.T) {
 			o := b.Unary("Transpose", b.MatMul(b.Op("Softmax", []*graph.Value{s}), h[2]), ints("perm", 0, 2, 1, 3))
 			return []*graph.Value{b.ReshapeTo(o, 80, 48)}
 		}},
+		{"long attention", [][]int64{f(2, 300, 2, 16), f(2, 300, 2, 16), f(2, 300, 2, 16), f(300, 300)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			var h []*graph.Value
+			for _, v := range x[:3] {
+				h = append(h, b.Unary("Transpose", v, ints("perm", 0, 2, 1, 3)))
+			}
+			s := b.Add(b.MulScalar(b.MatMul(h[0], b.Unary("Transpose", h[1], ints("perm", 0, 1, 3, 2))), 0.25), x[3])
+			o := b.Unary("Transpose", b.MatMul(b.Op("Softmax", []*graph.Value{s}), h[2]), ints("perm", 0, 2, 1, 3))
+			return []*graph.Value{b.ReshapeTo(o, 600, 32)}
+		}},
 		{"split heads, concatenate", [][]int64{f(64, 96)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
 			n := b.Node("Split", x, 3, graph.IntAttr("axis", 1), graph.IntAttr("num_outputs", 3))
 			y := b.Op("Concat", []*graph.Value{n.Out[2], b.Unary("Relu", n.Out[0]), n.Out[1]}, graph.IntAttr("axis", 1))

@@ -76,6 +76,7 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 			}
 			f.Run(p)
 		}
+		p.Strips(opt.Machine.Scratchpad.Bytes / 2)
 		if err := p.Verify(); err != nil {
 			return nil, fmt.Errorf("internal error in fusing kernels: %w", err)
 		}

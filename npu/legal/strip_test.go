@@ -1,0 +1,89 @@
+package legal_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"gradtool/graph"
+	"gradtool/graph/interp"
+	"gradtool/graph/op"
+	"gradtool/npu/legal"
+)
+
+// TestStrips does products in strips where that saves more than it reads again, and runs what comes of it.
+func TestStrips(t *testing.T) {
+	transposed := func(b *op.Builder, x *graph.Value) *graph.Value {
+		return b.Unary("Transpose", x, graph.IntsAttr("perm", 0, 2, 1))
+	}
+	for _, c := range []struct {
+		name    string
+		in      [][]int64
+		build   func(b *op.Builder, x []*graph.Value) *graph.Value
+		strips  int // buffers that become strips of 4 KiB
+		kernels int
+	}{
+		{"attention", [][]int64{{2, 40, 8}, {2, 40, 8}, {2, 40, 8}}, func(b *op.Builder, x []*graph.Value) *graph.Value {
+			return b.MatMul(b.Op("Softmax", []*graph.Value{b.MatMul(x[0], transposed(b, x[1]))}), x[2])
+		}, 1, 8},
+		{"weights that each strip would read again", [][]int64{{40, 32}, {32, 40}, {40, 32}}, func(b *op.Builder, x []*graph.Value) *graph.Value {
+			return b.MatMul(b.Unary("Relu", b.MatMul(x[0], x[1])), x[2])
+		}, 0, 2},
+		{"a sum over the rows", [][]int64{{2, 40, 8}, {2, 40, 8}, {2, 8, 40}}, func(b *op.Builder, x []*graph.Value) *graph.Value {
+			s := b.Op("Softmax", []*graph.Value{b.MatMul(x[0], transposed(b, x[1]))}, graph.IntAttr("axis", 1))
+			return b.MatMul(transposed(b, s), transposed(b, x[2]))
+		}, 0, 2},
+		{"read twice", [][]int64{{2, 40, 8}, {2, 40, 8}, {2, 40, 8}}, func(b *op.Builder, x []*graph.Value) *graph.Value {
+			s := b.MatMul(x[0], transposed(b, x[1]))
+			return b.Add(b.MatMul(s, x[2]), b.MatMul(transposed(b, s), x[2]))
+		}, 0, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := graph.NewModel("strips", op.SampleOpset)
+			var in []*graph.Value
+			var feed []*op.Array
+			rng := rand.New(rand.NewPCG(7, 8))
+			for i, s := range c.in {
+				in = append(in, m.Graph.AddInput(string(rune('a'+i)), graph.TensorOf(graph.Float, graph.ShapeOf(s...))))
+				var shape []int
+				for _, d := range s {
+					shape = append(shape, int(d))
+				}
+				a := op.NewArray(graph.Float, shape, false)
+				for i := range a.F32 {
+					a.F32[i] = float32(rng.NormFloat64())
+				}
+				feed = append(feed, a)
+			}
+			info, err := op.Infer(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := op.NewBuilder(m.Graph, info)
+			m.Graph.AddOutput(c.build(b, in))
+			if b.Err != nil {
+				t.Fatal(b.Err)
+			}
+			ref, err := interp.New(m, interp.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := ref.Run(feed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := legal.Lower(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &legal.Fuser{Fits: func(*legal.Nest) bool { return true }, FitsPost: func(*legal.Contract) bool { return true }}
+			f.Run(p)
+			if n := p.Strips(4096); n != c.strips || len(p.Kernels) != c.kernels {
+				t.Errorf("%d buffers in strips, %d kernels; want %d, %d\n%s", n, len(p.Kernels), c.strips, c.kernels, p)
+			}
+			if err := p.Verify(); err != nil {
+				t.Fatalf("%v\n%s", err, p)
+			}
+			compare(t, p, feed, want)
+		})
+	}
+}
