@@ -6,7 +6,8 @@
 // Public models are those of ../shared/corpus/wild, whose manifest has ONNX Runtime's counts; since that takes every weight for a
 // constant, prune is told to as well (--frozen '*'). Networks, whose weights stay weights, are those in the folder that
 // GRADTOOL_MODELS names, for which ONNX Runtime is asked if the program is built with -tags ort. Counts leave constants
-// out. A cluster counts as one node.
+// out. A cluster counts as one node. Sizes are those of files; times are of prune and fuse, two processes that read and write
+// files, beside that of ONNX Runtime's extended level, which loads and writes one in this process.
 package main
 
 import (
@@ -22,6 +23,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"gradtool/graph"
 	"gradtool/internal/ort"
@@ -47,6 +49,8 @@ type row struct {
 	clusters, functions   int
 	basic, extended       int // 0: not known
 	before, after         float64
+	given, fused, saved   int64         // bytes of the file, of ours, and of ONNX Runtime's
+	ours, theirs          time.Duration // 0: not known
 	err                   error
 }
 
@@ -109,6 +113,7 @@ func (b *bench) wild(all bool) ([]row, error) {
 			continue
 		}
 		x := b.measure(filepath.Base(rec[at["file"]]), filepath.Join(root, rec[at["file"]]), "--frozen", "*")
+		b.runtime(&x, filepath.Join(root, rec[at["file"]]))
 		x.nodes, x.basic, x.extended = number("n_nodes_noconst"), number("ort130_basic_nodes"), number("ort130_extended_nodes")
 		out = append(out, x)
 	}
@@ -127,7 +132,7 @@ func (b *bench) networks() (forward, backward []row) {
 	for _, path := range list {
 		name := filepath.Base(filepath.Dir(path))
 		x := b.measure(name, path)
-		x.basic, x.extended = b.runtime(path, "basic"), b.runtime(path, "extended")
+		b.runtime(&x, path)
 		forward = append(forward, x)
 		axis := "1"
 		if refs, err := os.ReadFile(filepath.Join(filepath.Dir(path), "refs.json")); err == nil && strings.Contains(string(refs), "last axis") {
@@ -139,7 +144,7 @@ func (b *bench) networks() (forward, backward []row) {
 			y.err = err
 		} else {
 			y = b.measure(name, train)
-			y.basic, y.extended = b.runtime(train, "basic"), b.runtime(train, "extended")
+			b.runtime(&y, train)
 		}
 		backward = append(backward, y)
 	}
@@ -163,12 +168,15 @@ func (b *bench) measure(name, path string, flags ...string) row {
 	}
 	pruned, fused, report := filepath.Join(b.dir, "pruned.onnx"), filepath.Join(b.dir, "fused.onnx"), filepath.Join(b.dir, "report.json")
 	args := []string{"fuse", "-q", pruned, "-o", fused, "--report", report}
+	start := time.Now()
 	if x.err = b.check(append([]string{"prune", "-q", path, "-o", pruned}, flags...)...); x.err != nil {
 		return x
 	}
 	if x.err = b.check(args...); x.err != nil {
 		return x
 	}
+	x.ours = time.Since(start)
+	x.given, x.fused = fileSize(path), fileSize(fused)
 	raw, err := os.ReadFile(report)
 	if err != nil {
 		x.err = err
@@ -226,14 +234,22 @@ func (b *bench) count(path string) (int, error) {
 	return n, nil
 }
 
-// runtime returns the nodes that ONNX Runtime leaves at a level, 0 where it cannot be asked.
-func (b *bench) runtime(path, level string) int {
-	if ort.Available() != nil {
+func fileSize(path string) int64 {
+	st, err := os.Stat(path)
+	if err != nil {
 		return 0
+	}
+	return st.Size()
+}
+
+// runtime sets what ONNX Runtime makes of the model, if it can be asked.
+func (b *bench) runtime(x *row, path string) {
+	if ort.Available() != nil {
+		return
 	}
 	m, c, err := onnxio.Open(path, onnxio.ReadOptions{})
 	if err != nil {
-		return 0
+		return
 	}
 	var in []string
 	for _, v := range m.Graph.Inputs {
@@ -246,23 +262,40 @@ func (b *bench) runtime(path, level string) int {
 	o.Shape, _ = v.Type.Shape.Ints()
 	c.Close()
 	saved := filepath.Join(b.dir, "optimized.onnx")
-	s, err := ort.Load(path, in, []ort.Output{o}, ort.Options{Optimize: level, Save: saved})
-	if err != nil {
-		return 0
+	load := func(level string) (nodes int) {
+		start := time.Now()
+		s, err := ort.Load(path, in, []ort.Output{o}, ort.Options{Optimize: level, Save: saved})
+		if err != nil {
+			return 0
+		}
+		x.theirs, x.saved = time.Since(start), fileSize(saved)
+		s.Close()
+		nodes, _ = b.count(saved)
+		return nodes
 	}
-	s.Close()
-	n, err := b.count(saved)
-	if err != nil {
-		return 0
-	}
-	return n
+	x.basic = load("basic")
+	x.extended = load("extended")
 }
 
 func (b *bench) print(title string, rows []row) {
 	t := table.New(table.Column{Title: "model"}, table.Column{Title: "nodes", Right: true, Fixed: true}, table.Column{Title: "pruned", Right: true, Fixed: true},
 		table.Column{Title: "fused", Right: true, Fixed: true}, table.Column{Title: "clusters", Right: true, Fixed: true}, table.Column{Title: "functions", Right: true, Fixed: true},
 		table.Column{Title: "ORT basic", Right: true, Fixed: true}, table.Column{Title: "extended", Right: true, Fixed: true},
-		table.Column{Title: "between kernels", Right: true, Fixed: true}, table.Column{Title: "after", Right: true, Fixed: true}, table.Column{Title: "", Right: true, Fixed: true})
+		table.Column{Title: "between kernels", Right: true, Fixed: true}, table.Column{Title: "after", Right: true, Fixed: true}, table.Column{Title: "", Right: true, Fixed: true},
+		table.Column{Title: "file", Right: true, Fixed: true}, table.Column{Title: "fused", Right: true, Fixed: true}, table.Column{Title: "ORT", Right: true, Fixed: true},
+		table.Column{Title: "time", Right: true, Fixed: true}, table.Column{Title: "ORT", Right: true, Fixed: true})
+	bytes := func(n int64) string {
+		if n == 0 {
+			return "-"
+		}
+		return size.Bytes(n)
+	}
+	took := func(d time.Duration) string {
+		if d == 0 {
+			return "-"
+		}
+		return d.Round(time.Millisecond).String()
+	}
 	known := func(n int) string {
 		if n == 0 {
 			return "-"
@@ -281,7 +314,8 @@ func (b *bench) print(title string, rows []row) {
 			less = fmt.Sprintf("-%.0f %%", 100*(1-x.after/x.before))
 		}
 		t.Row(x.name, strconv.Itoa(x.nodes), strconv.Itoa(x.pruned), strconv.Itoa(x.kernel), strconv.Itoa(x.clusters), strconv.Itoa(x.functions),
-			known(x.basic), known(x.extended), size.Bytes(int64(x.before)), size.Bytes(int64(x.after)), less)
+			known(x.basic), known(x.extended), size.Bytes(int64(x.before)), size.Bytes(int64(x.after)), less,
+			bytes(x.given), bytes(x.fused), bytes(x.saved), took(x.ours), took(x.theirs))
 		if x.extended == 0 {
 			continue
 		}
