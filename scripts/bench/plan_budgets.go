@@ -11,10 +11,12 @@ package main
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
 	"slices"
+	"strings"
 	"time"
 
 	"gradtool/graph"
@@ -57,11 +59,64 @@ func main() {
 		b.budgets(dir)
 	}
 	b.processes(dirs, "--budget", "75%")
+	for i, a := range shares {
+		var without []string
+		sum, count := 0.0, 0
+		for _, r := range b.parts {
+			if r.more[i] < 0 {
+				without = append(without, r.name)
+				continue
+			}
+			sum += math.Log(1 + r.more[i]/100)
+			count++
+		}
+		mean := 100 * (math.Exp(sum/float64(max(count, 1))) - 1)
+		fmt.Printf("activations within %d %%: FLOPs +%.2f %% (geometric mean of %d), aim %.0f %%: %s; no plan: %s\n", a.percent, mean, count, a.aim, b.verdict(mean <= a.aim), strings.Join(without, " "))
+	}
 	if b.missed > 0 {
 		fmt.Printf("\n%d aims missed\n", b.missed)
 		pprof.StopCPUProfile()
 		os.Exit(1)
 	}
+}
+
+// shares are those of the activations that the means are for: of the peak without graph outputs, which whoever runs the model
+// takes. The budget is that share and all outputs.
+var shares = []struct {
+	percent int64
+	aim     float64
+}{{50, 7}, {25, 20}}
+
+// activations notes what shares of the activations cost. Where the front has no plan a search with more effort is asked, as "plan
+// --budget" does.
+func (b *bench) activations(name string, m *graph.Model, p *recompute.Problem, front []remat.Plan, base int64) {
+	live := must(memplan.Analyze(m.Graph, nil, memplan.Options{}))
+	kept := int64(0)
+	for _, v := range m.Graph.Outputs {
+		if n, ok := memplan.SizeOf(v.Type).Int(); ok && !slices.ContainsFunc(live.State, func(s memplan.Pair) bool { return s.To == v }) {
+			kept += n
+		}
+	}
+	r := part{name: name}
+	var second []remat.Plan
+	for _, a := range shares {
+		budget := kept + (base-kept)/100*a.percent
+		fits := func(f remat.Plan) bool { return f.Peak <= budget }
+		at, from := slices.IndexFunc(front, fits), front
+		if at < 0 && second == nil {
+			second = must(p.Front(base, 4**moves))
+		}
+		if at < 0 {
+			at, from = slices.IndexFunc(second, fits), second
+		}
+		if at < 0 {
+			r.more = append(r.more, -1)
+			continue
+		}
+		_, flops := p.Again(from[at].Sequence)
+		r.more = append(r.more, 100*flops/p.Work())
+	}
+	b.parts = append(b.parts, r)
 }
 
 // budgets prints the row of one network.
@@ -114,6 +169,7 @@ func (b *bench) budgets(dir string) {
 		fmt.Fprintf(f, "%s %.2f\n", line, seconds)
 		check(f.Close())
 	}
+	b.activations(filepath.Base(dir), m, p, front, base)
 	if *apply {
 		b.apply(dir, n, p, front, base)
 	}

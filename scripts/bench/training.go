@@ -27,6 +27,13 @@ type bench struct {
 	tmp    string // of the program
 	train  string // of training graphs
 	missed int
+	parts  []part // of plan_budgets
+}
+
+// part is what one network adds to the means: FLOPs in percent on top for each share, -1 without a plan.
+type part struct {
+	name string
+	more []float64
 }
 
 func (b *bench) verdict(ok bool) string {
