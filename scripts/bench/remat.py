@@ -2,9 +2,10 @@
 
 The peak is VmHWM after some steps in a fresh process, less VmHWM in front of the first; sessions are the default ones (the
 CPU arena on, sequential execution, all optimizations). What a plan promises is the peak of the model's own order, views and
-results in place included, less the peak of the plan. The two processes take steps in turn, never at the same time; times are the medians of
-what a step took in the one over what the one beside it took in the other, of the clock and of processors. Ends with 1 if the
-fall of the peak over all steps is below 70 % of what was promised, or a step takes more than 1.3 times as long.
+results in place included, less the peak of the plan. The two processes take steps in turn, never at the same time. Three ratios of times
+are printed: of the fastest steps, which nobody else on the machine disturbed; the median, of what a step took in the one over what the
+one beside it took in the other; the same of processor time. Ends with 1 if the fall of the peak over all steps is below 70 % of
+what was promised, or the fastest step takes more than 1.3 times as long.
 """
 import json
 import os
@@ -68,6 +69,10 @@ def slower(was, now, what):
     return statistics.median(n[what] / w[what] for w, n in zip(was[1:], now[1:]))
 
 
+def fastest(steps):
+    return min(s["clock"] for s in steps[1:])
+
+
 def plan(gradtool, model, out, batch, *flags):
     report = out + ".json"
     subprocess.run([gradtool, "plan", "--dim", f"N={batch}", *flags, "--report", report, "-q", "-o", out, model], check=True)
@@ -82,7 +87,7 @@ def main(gradtool, models, *rest):
         chosen = {n: int(b) for n, b in (r.split("=") for r in rest if "=" in r)}
     mib, failed = 1 << 20, False
     print(f"budget {budget}; MiB; first step, then the peak of {STEPS} steps")
-    print(f"{'model':14} {'batch':>5} {'own':>6} {'order':>6} {'plan':>6} {'FLOPs':>7} {'promise':>7} | {'first':>11} {'peak':>11} {'fall':>6} {'of it':>6} {'clock':>6} {'cpu':>6}")
+    print(f"{'model':14} {'batch':>5} {'own':>6} {'order':>6} {'plan':>6} {'FLOPs':>7} {'promise':>7} | {'first':>11} {'peak':>11} {'fall':>6} {'of it':>6} {'best':>6} {'median':>6} {'cpu':>6}")
     with tempfile.TemporaryDirectory() as folder:
         for name, batch in chosen.items():
             source = os.path.join(models, name, "model.onnx")
@@ -102,12 +107,12 @@ def main(gradtool, models, *rest):
             promise = less["own_peak_shared"] - less["peak"]
             was, now = measure([train, small], batch)
             fall = was[-1]["peak"] - now[-1]["peak"]
-            share, clock = fall / max(promise, 1), slower(was, now, "clock")
-            ok = share >= 0.7 and clock <= 1.3
+            share, best = fall / max(promise, 1), fastest(now) / fastest(was)
+            ok = share >= 0.7 and best <= 1.3
             failed |= not ok
             print(f"{name:14} {batch:5} {less['own_peak_shared'] / mib:6.0f} {order['peak'] / mib:6.0f} {less['peak'] / mib:6.0f} {less['flops_increase_percent']:+6.2f}% {promise / mib:7.0f} |"
                   f" {was[0]['peak'] / mib:5.0f}{now[0]['peak'] / mib:6.0f} {was[-1]['peak'] / mib:5.0f}{now[-1]['peak'] / mib:6.0f} {fall / mib:6.0f} {100 * share:5.0f}%"
-                  f" {clock:5.2f}x {slower(was, now, 'cpu'):5.2f}x {'ok' if ok else 'MISSED'}", flush=True)
+                  f" {best:5.2f}x {slower(was, now, 'clock'):5.2f}x {slower(was, now, 'cpu'):5.2f}x {'ok' if ok else 'MISSED'}", flush=True)
     return 1 if failed else 0
 
 
