@@ -77,6 +77,7 @@ func Run(m *graph.Model, opt Options) (*Result, error) {
 		r.count(p)
 		r.clusters(p)
 	}
+	r.limit(opt)
 	pair(r.Clusters)
 	r.emit(m, e, plans, opt)
 	if opt.Explain {
@@ -152,6 +153,24 @@ func (r *Result) clusters(p *planner) {
 	}
 }
 
+// limit drops the clusters from the first on that is not allowed.
+func (r *Result) limit(opt Options) {
+	if opt.Allow == nil {
+		return
+	}
+	for i, c := range r.Clusters {
+		if opt.Allow("%s %s", c.Rule, c.Nodes[0].Label()) {
+			continue
+		}
+		for _, c := range r.Clusters[i:] {
+			r.Kernels += len(c.Nodes) - 1
+			r.After.Between = r.After.Between.Add(c.Saved)
+		}
+		r.Clusters = r.Clusters[:i]
+		return
+	}
+}
+
 // pair lets clusters of the backward part and those that their nodes stem from know each other.
 func pair(list []*Cluster) {
 	home := map[string]*Cluster{} // by name of a forward node
@@ -191,9 +210,6 @@ func (r *Result) emit(m *graph.Model, e *emitter, plans []*planner, opt Options)
 	}
 	var inside []use
 	for _, c := range r.Clusters {
-		if opt.Allow != nil && !opt.Allow("%s %s", c.Rule, c.Nodes[0].Label()) {
-			break
-		}
 		if opt.Flat {
 			for _, n := range c.Nodes {
 				c.mark(&n.Meta)

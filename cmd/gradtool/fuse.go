@@ -29,8 +29,9 @@ without functions, --emit flat only says in each node's metadata which cluster i
 With --for ort standard operators take the place of what spells them out instead, where the model's opset (or
 that of --opset) has them: Gemm, LayerNormalization, Gelu, Softmax, RMSNormalization, Attention,
 RotaryEmbedding; products that are transposed afterwards are made the other way round, and rows are scattered into
-what they would be added to. Results may differ in rounding. --frozen names weights that nobody trains: batch normalizations disappear in the convolutions in
-front of them.
+what they would be added to. Results may differ in rounding, and where a mask hides a whole row: Attention
+gives 0 there by definition, Softmax NaN. ONNX Runtime refuses Attention of an empty batch. --frozen names weights that
+nobody trains: batch normalizations disappear in the convolutions in front of them.
 
 With --chunk the product that makes the logits, the softmax cross entropy and the gradients of both are computed
 by some rows or some classes at a time, so that the logits of a large vocabulary never exist as a whole. That
@@ -75,7 +76,7 @@ says what stays apart, and why.`,
 // fusePass groups nodes into clusters.
 func fusePass(opt fuse.Options, res **fuse.Result) pass.Pass {
 	return pass.Pass{
-		Name: "fuse", Doc: "make calls of functions of what one kernel computes",
+		Name: "fuse", Doc: "make calls of functions of what one kernel computes", Required: true, // its result is reported
 		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
 			opt.Allow = c.Allow
 			r, err := fuse.Run(m, opt)

@@ -10,7 +10,7 @@ import (
 // recomputePass lets gradients compute again what they read of attentions.
 func recomputePass(opt fuse.Options, res *[]fuse.Recomputed) pass.Pass {
 	return pass.Pass{
-		Name: "recompute", Doc: "with --recompute: let gradients compute again what they read of the forward part",
+		Name: "recompute", Doc: "with --recompute: let gradients compute again what they read of the forward part", Required: true, // its result is reported
 		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
 			opt.Allow = c.Allow
 			*res = fuse.Recompute(m, opt)
@@ -62,7 +62,7 @@ func (s *session) recompute(m *graph.Model) (bool, error) {
 	case len(res) > 0:
 		s.notef("no probabilities are computed again: %s", res[0].Why)
 	default:
-		s.notef("nothing to compute again: there is no attention whose probabilities a gradient reads")
+		s.notef("nothing to compute again: there is no attention whose probabilities a gradient reads (clusters are not looked into: inline them first)")
 	}
 	return done > 0, nil
 }

@@ -48,7 +48,7 @@ that have no lowering are listed, with the reason, and nothing is written.`,
 				Usage: "a machine that is built in (" + strings.Join(machine.Names(), ", ") + ") or the JSON file that describes one: `NAME|FILE`"},
 			dimFlag(),
 			&cli.StringFlag{Name: "print-level", Usage: "print a level of the compilation on standard output in place of the program: `legal|tile|stream`"},
-			&cli.BoolFlag{Name: "narrow", DisableDefaultText: true, Usage: "compute values of type double as float, inputs and outputs too; without it they are listed as what cannot be lowered"},
+			narrowFlag(),
 			&cli.BoolFlag{Name: "unfused", DisableDefaultText: true, Usage: "keep operators apart: each reads its operands from DRAM and writes its results there"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the program to `FILE`, - for standard output even if that is a terminal"},
 			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace an existing file that -o does not name"},
@@ -130,6 +130,11 @@ func runLower(s *session) error {
 	}
 	s.tellLowered(nodes, r)
 	return nil
+}
+
+func narrowFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "narrow", DisableDefaultText: true,
+		Usage: "compute values of type double as float, inputs and outputs too; without it they are listed as what cannot be lowered"}
 }
 
 // fallbacks returns an error that lists the nodes that have no lowering, if there are any.

@@ -103,9 +103,12 @@ func (s *session) runPasses(m *graph.Model, passes []pass.Pass) error {
 
 // runPassesOf is runPasses for a model that is sound, as inspect has found, and was not changed since; or one of which that is not known.
 func (s *session) runPassesOf(m *graph.Model, passes []pass.Pass, sound bool) error {
+	if s.IsSet("bisect-limit") && s.Int("bisect-limit") < 0 {
+		return usagef("--bisect-limit %d: want a number of rewrites, 0 or more", s.Int("bisect-limit"))
+	}
 	mg, err := pass.New(passes, order(), pass.Options{
 		Sound: sound, NoVerify: s.Bool("no-verify"), PrintAfter: s.String("print-after"), DumpDir: s.String("dump-passes"), Log: s.messages,
-		Bisect: s.IsSet("bisect-limit") && s.Int("bisect-limit") >= 0, Limit: s.Int("bisect-limit"),
+		Bisect: s.IsSet("bisect-limit"), Limit: s.Int("bisect-limit") - s.rewrites,
 	})
 	if err != nil {
 		return usagef("%v", err)
@@ -124,8 +127,14 @@ func (s *session) runPassesOf(m *graph.Model, passes []pass.Pass, sound bool) er
 			s.verbosef("%s: %s", st.Name, note)
 		}
 	}
-	if s.IsSet("bisect-limit") && s.Int("bisect-limit") >= 0 {
-		s.notef("%s done, the last: %s", count(r.Rewrites, "rewrite"), r.LastRewrite)
+	if s.IsSet("bisect-limit") {
+		s.rewrites += r.Rewrites
+		switch {
+		case r.Rewrites > 0:
+			s.notef("%s done, the last: %s", count(s.rewrites, "rewrite"), r.LastRewrite)
+		case s.rewrites == 0:
+			s.notef("0 rewrites done")
+		}
 	}
 	return s.passError(err)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -182,8 +183,8 @@ func (b *budgeter) budgetError(m *graph.Model, err error) error {
 		return planError(m, err)
 	}
 	if b.arena > 0 {
-		return fmt.Errorf("budget %s: plans that need less were found, but what lives in them does not fit together: the smallest arena takes %s",
-			size.Bytes(b.budget), size.Bytes(b.arena))
+		return hint(fmt.Errorf("budget %s: plans that need less were found, but what lives in them does not fit together: the smallest arena takes %s",
+			size.Exact(b.budget), size.Exact(b.arena)), "ask for --budget %d", b.arena)
 	}
 	if pieces := b.inPieces(low); pieces != "" {
 		return hint(low, "%s", pieces)
@@ -269,7 +270,7 @@ func (b *budgeter) writeCurve() error {
 	}
 	points := []point{}
 	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
-	t := table.New(num("peak"), num("of own order"), num("cost"), num("FLOPs"), num("recomputed"))
+	t := table.New(num("peak"), num("bytes"), num("of own order, shared"), num("cost"), num("FLOPs"), num("recomputed"))
 	base := b.problem.Base()
 	for _, p := range b.front {
 		nodes, flops := b.problem.Again(p.Sequence)
@@ -278,7 +279,8 @@ func (b *budgeter) writeCurve() error {
 			x.FLOPs = 100 * flops / work
 		}
 		points = append(points, x)
-		t.Row(size.Bytes(x.Peak), fmt.Sprintf("%.1f %%", x.Share), fmt.Sprintf("+%.2f %%", x.Cost), fmt.Sprintf("+%.2f %%", x.FLOPs), fmt.Sprint(x.Again))
+		// Rounded up, so that a share that is read here is enough where it is asked for.
+		t.Row(size.Bytes(x.Peak), fmt.Sprint(x.Peak), fmt.Sprintf("%.1f %%", math.Ceil(10*x.Share)/10), fmt.Sprintf("+%.2f %%", x.Cost), fmt.Sprintf("+%.2f %%", x.FLOPs), fmt.Sprint(x.Again))
 	}
 	b.report.set("own_peak_shared", b.base)
 	b.report.set("curve", points)

@@ -31,7 +31,7 @@ a transfer, so that the nodes' cycles sum up to the whole.`,
 		},
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "by", Value: "node", DefaultText: "node", Usage: "a row for each `node|cluster|op|role|time`: time is cut into 20 stretches"},
-			&cli.IntFlag{Name: "top", Value: 20, DefaultText: "20", Usage: "show the `N` nodes that take most time; 0 for all, in order of the program"},
+			&cli.IntFlag{Name: "top", Value: 20, DefaultText: "20", Usage: "show the `N` nodes, operators or clusters that take most time; 0 for all, in order of the program"},
 			&cli.StringSliceFlag{Name: "draw", Usage: "write the timeline to `FILE`: .html, .json (Chrome trace), or .csv (a row for each node); repeatable"},
 			jsonFlag(), reportFlag(),
 		},
@@ -56,6 +56,9 @@ func runProfile(s *session) error {
 	case "node", "cluster", "op", "role", "time":
 	default:
 		return usagef("--by %q: want node, cluster, op, role or time", by)
+	}
+	if n := s.Int("top"); n < 0 {
+		return usagef("--top %d: want a number of rows, or 0 for all", n)
 	}
 	p, err := s.readProgram(path)
 	if err != nil {
@@ -102,14 +105,14 @@ func (s *session) profileText(w io.Writer, r *profile.Report, by string) error {
 	rows := r.Clusters
 	switch by {
 	case "node":
-		rows = r.Top(s.Int("top"))
-		if s.Int("top") <= 0 {
-			rows = r.Nodes
-		}
+		rows = r.Nodes
 	case "op":
 		rows = r.Operators
 	case "role":
 		rows = r.Roles
+	}
+	if n := s.Int("top"); by != "role" && n > 0 {
+		rows = profile.Top(rows, n)
 	}
 	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
 	t := table.New(table.Column{Title: by}, table.Column{Title: "operator"}, num("cycles"), num("time"), num("matrix"), num("vector"), num("load"), num("store"),

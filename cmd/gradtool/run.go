@@ -41,6 +41,7 @@ simulator must give the same bits.`,
 			engineFlag(),
 			&cli.BoolFlag{Name: "float64", Usage: "compute in double precision (interp)"},
 			&cli.StringFlag{Name: "numerics", Usage: "compute in the arithmetic of a machine that is built in or described in a file: `NAME|FILE`"},
+			narrowFlag(),
 			&cli.BoolFlag{Name: "plan", Usage: "keep what nodes compute in one arena, as the model's memory plan says (interp)"},
 			jsonFlag(), reportFlag(),
 		}, inputFlags()),
@@ -61,6 +62,9 @@ func runRun(s *session) error {
 	}
 	if s.IsSet("numerics") {
 		return s.runNumerics()
+	}
+	if s.Bool("narrow") {
+		return usagef("--narrow goes with --numerics: other engines compute in double")
 	}
 	m, closer, err := s.readModel()
 	if err != nil {

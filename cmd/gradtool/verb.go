@@ -78,6 +78,8 @@ type session struct {
 
 	rules   map[op.Key]*autodiff.Rule // from files of derivative rules
 	closers []io.Closer               // of files that are read until the end
+	// rewrites is how many were done, where --bisect-limit counts them, over all runs of passes.
+	rewrites int
 
 	declared []declaration   // of the outputs of the model that is worked on
 	noted    map[string]bool // what was said of models that violate the standard

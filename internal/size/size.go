@@ -16,6 +16,14 @@ func Bytes(n int64) string {
 	return scaled(n, 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"})
 }
 
+// Exact is Bytes with the number itself where that rounds, so that it can be told from others near it and be given back.
+func Exact(n int64) string {
+	if n < 1024 {
+		return Bytes(n)
+	}
+	return fmt.Sprintf("%s (%d bytes)", Bytes(n), n)
+}
+
 // Count formats n in decimal units with one decimal: "999", "1.2 k", "4.0 M",
 // "1.2 G".
 func Count(n int64) string {

@@ -89,9 +89,9 @@ const needsShown = 8
 func (e *BudgetError) Error() string {
 	var b strings.Builder
 	if e.Proved {
-		fmt.Fprintf(&b, "budget %s: %s alone needs %s, whatever is computed again:", size.Bytes(e.Budget), e.Step, size.Bytes(e.Lowest))
+		fmt.Fprintf(&b, "budget %s: %s alone needs %s, whatever is computed again:", size.Exact(e.Budget), e.Step, size.Exact(e.Lowest))
 	} else {
-		fmt.Fprintf(&b, "budget %s: no plan was found that keeps to it; the lowest needs %s, at %s:", size.Bytes(e.Budget), size.Bytes(e.Lowest), e.Step)
+		fmt.Fprintf(&b, "budget %s: no plan was found that keeps to it; the lowest needs %s, at %s:", size.Exact(e.Budget), size.Exact(e.Lowest), e.Step)
 	}
 	for i, n := range e.Alive {
 		if i == needsShown {

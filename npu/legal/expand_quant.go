@@ -145,10 +145,7 @@ func expandQLinearConv(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.
 			}
 			return b.ReshapeTo(v, shape...)
 		}
-		var attrs []*graph.Attr
-		for _, a := range n.Attrs {
-			attrs = append(attrs, a)
-		}
+		attrs := slices.Clone(n.Attrs)
 		sum := b.Op("ConvInteger", []*graph.Value{x, w, xz, wz}, attrs...)
 		if bias := n.Operand(8); bias != nil {
 			sum = b.Add(sum, channels(bias))

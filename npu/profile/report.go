@@ -255,9 +255,9 @@ func (r *Report) Summary() *isa.Cost {
 	return &isa.Cost{Cycles: int64(r.Total.Cycles + 0.5), MACs: r.Total.MACs, DRAMRead: r.Total.Read, DRAMWrite: r.Total.Written}
 }
 
-// Top returns the n nodes that take most time, most first; all of them for n <= 0.
-func (r *Report) Top(n int) []Cost {
-	list := slices.Clone(r.Nodes)
+// Top returns the n of a list that take most time, most first; all of them for n <= 0.
+func Top(list []Cost, n int) []Cost {
+	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(x, y Cost) int { return cmp.Compare(y.Cycles, x.Cycles) })
 	if n > 0 && n < len(list) {
 		list = list[:n]

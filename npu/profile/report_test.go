@@ -52,7 +52,7 @@ func TestTotals(t *testing.T) {
 	if len(r.Roles) != 2 || r.Roles[0].Name != "forward" || r.Roles[1].Name != "backward" || len(r.Clusters) != 1 || r.Clusters[0].MACs != 64*48*32 {
 		t.Errorf("roles %+v, clusters %+v", r.Roles, r.Clusters)
 	}
-	if top := r.Top(2); len(top) != 2 || top[0].Cycles < top[1].Cycles {
+	if top := profile.Top(r.Nodes, 2); len(top) != 2 || top[0].Cycles < top[1].Cycles {
 		t.Errorf("top nodes: %+v", top)
 	}
 	if r.Scratchpad.Peak <= 0 || r.Scratchpad.Peak > int64(r.Scratchpad.Bytes) {
