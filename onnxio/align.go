@@ -24,6 +24,9 @@ const (
 // file, or share them, and take others apart. Streams are padded like files, so that both have the same
 // bytes.
 func (w *writer) align(pb *onnxpb.ModelProto) (*onnxpb.ModelProto, error) {
+	if w.store.Held() < alignFrom {
+		return pb, nil // known without laying the file out
+	}
 	by, moved, err := w.store.Displacement(pb)
 	if err != nil || by == 0 || moved < alignFrom || len(pb.GetGraph().GetNode()) == 0 {
 		return pb, err

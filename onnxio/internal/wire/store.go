@@ -31,6 +31,16 @@ type Span struct {
 	Ref   Ref
 }
 
+// Held is the number of bytes of all payloads that the store's spans stand for.
+func (s *Store) Held() (n int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, sp := range s.spans {
+		n += sp.Ref.n
+	}
+	return n
+}
+
 // An origin is the encoding that a message had in its source, and the hash of
 // the canonical encoding, marks included, of what it was decoded to.
 type origin struct {
