@@ -1,7 +1,6 @@
 package legal_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"gradtool/graph"
@@ -38,30 +37,11 @@ func TestStrips(t *testing.T) {
 		}, 0, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := graph.NewModel("strips", op.SampleOpset)
-			var in []*graph.Value
-			var feed []*op.Array
-			rng := rand.New(rand.NewPCG(7, 8))
-			for i, s := range c.in {
-				in = append(in, m.Graph.AddInput(string(rune('a'+i)), graph.TensorOf(graph.Float, graph.ShapeOf(s...))))
-				var shape []int
-				for _, d := range s {
-					shape = append(shape, int(d))
-				}
-				a := op.NewArray(graph.Float, shape, false)
-				for i := range a.F32 {
-					a.F32[i] = float32(rng.NormFloat64())
-				}
-				feed = append(feed, a)
-			}
-			info, err := op.Infer(m)
+			m, feed, err := op.SampleModel(&op.Def{}, op.Sample{In: uniform(2, c.in...), Build: func(b *op.Builder, x []*graph.Value) []*graph.Value {
+				return []*graph.Value{c.build(b, x)}
+			}}, 5, "")
 			if err != nil {
 				t.Fatal(err)
-			}
-			b := op.NewBuilder(m.Graph, info)
-			m.Graph.AddOutput(c.build(b, in))
-			if b.Err != nil {
-				t.Fatal(b.Err)
 			}
 			ref, err := interp.New(m, interp.Options{})
 			if err != nil {
@@ -86,4 +66,17 @@ func TestStrips(t *testing.T) {
 			compare(t, p, feed, want)
 		})
 	}
+}
+
+// uniform is operands of the given shapes, of numbers in [-bound, bound].
+func uniform(bound float64, shapes ...[]int64) []op.Arg {
+	var in []op.Arg
+	for _, s := range shapes {
+		var shape []int
+		for _, n := range s {
+			shape = append(shape, int(n))
+		}
+		in = append(in, op.FR(-bound, bound, shape...))
+	}
+	return in
 }

@@ -1,7 +1,6 @@
 package lower_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"gradtool/graph"
@@ -85,33 +84,9 @@ func TestChains(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m := graph.NewModel("chain", op.SampleOpset)
-				var in []*graph.Value
-				rng := rand.New(rand.NewPCG(3, 4))
-				var feed []*op.Array
-				for i, s := range c.in {
-					v := m.Graph.AddInput(string(rune('a'+i)), graph.TensorOf(graph.Float, graph.ShapeOf(s...)))
-					in = append(in, v)
-					shape := make([]int, len(s))
-					for i := range s {
-						shape[i] = int(s[i])
-					}
-					a := op.NewArray(graph.Float, shape, false)
-					for i := range a.F32 {
-						a.F32[i] = float32(rng.NormFloat64())
-					}
-					feed = append(feed, a)
-				}
-				info, err := op.Infer(m)
+				m, feed, err := op.SampleModel(&op.Def{}, op.Sample{In: uniform(2, c.in...), Build: c.build}, 5, "")
 				if err != nil {
 					t.Fatal(err)
-				}
-				b := op.NewBuilder(m.Graph, info)
-				for _, y := range c.build(b, in) {
-					m.Graph.AddOutput(y)
-				}
-				if b.Err != nil {
-					t.Fatal(b.Err)
 				}
 				ref, err := interp.New(m, interp.Options{})
 				if err != nil {
@@ -129,4 +104,17 @@ func TestChains(t *testing.T) {
 			})
 		}
 	}
+}
+
+// uniform is operands of the given shapes, of numbers in [-bound, bound].
+func uniform(bound float64, shapes ...[]int64) []op.Arg {
+	var in []op.Arg
+	for _, s := range shapes {
+		var shape []int
+		for _, n := range s {
+			shape = append(shape, int(n))
+		}
+		in = append(in, op.FR(-bound, bound, shape...))
+	}
+	return in
 }

@@ -1,7 +1,6 @@
 package lower_test
 
 import (
-	"math/rand/v2"
 	"reflect"
 	"testing"
 
@@ -67,32 +66,9 @@ func TestTraffic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := graph.NewModel("traffic", op.SampleOpset)
-			var in []*graph.Value
-			var feed []*op.Array
-			rng := rand.New(rand.NewPCG(5, 6))
-			for i, s := range c.in {
-				in = append(in, m.Graph.AddInput(string(rune('a'+i)), graph.TensorOf(graph.Float, graph.ShapeOf(s...))))
-				var shape []int
-				for _, d := range s {
-					shape = append(shape, int(d))
-				}
-				a := op.NewArray(graph.Float, shape, false)
-				for i := range a.F32 {
-					a.F32[i] = float32(rng.NormFloat64()) / 8
-				}
-				feed = append(feed, a)
-			}
-			info, err := op.Infer(m)
+			m, feed, err := op.SampleModel(&op.Def{}, op.Sample{In: uniform(0.2, c.in...), Build: c.build}, 5, "")
 			if err != nil {
 				t.Fatal(err)
-			}
-			b := op.NewBuilder(m.Graph, info)
-			for _, y := range c.build(b, in) {
-				m.Graph.AddOutput(y)
-			}
-			if b.Err != nil {
-				t.Fatal(b.Err)
 			}
 			ref, err := interp.New(m, interp.Options{})
 			if err != nil {
