@@ -95,6 +95,13 @@ func sizes(v *graph.Value) ([]int64, error) {
 	return s, nil
 }
 
+func sizesOfTwo(v, w *graph.Value) (a, b []int64, err error) {
+	if a, err = sizes(v); err == nil {
+		b, err = sizes(w)
+	}
+	return a, b, err
+}
+
 // lossExpansions holds the standard's losses.
 func lossExpansions() map[string]expansion {
 	loss := func(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {

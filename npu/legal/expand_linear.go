@@ -73,11 +73,7 @@ const maxMatrix = 1 << 22
 // expandDFT multiplies the signal's axis, with the parts of its elements, by the matrix of the transform, which the evaluator
 // gives for the unit vectors.
 func expandDFT(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {
-	x, err := sizes(n.In[0])
-	if err != nil {
-		return nil, err
-	}
-	y, err := sizes(n.Out[0])
+	x, y, err := sizesOfTwo(n.In[0], n.Out[0])
 	if err != nil {
 		return nil, err
 	}

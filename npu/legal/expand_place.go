@@ -28,11 +28,7 @@ func count(b *op.Builder, n int64) *graph.Value {
 
 // expandCenterCropPad pads or crops, half of it on either side.
 func expandCenterCropPad(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {
-	x, err := sizes(n.In[0])
-	if err != nil {
-		return nil, err
-	}
-	y, err := sizes(n.Out[0])
+	x, y, err := sizesOfTwo(n.In[0], n.Out[0])
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +44,7 @@ func expandCenterCropPad(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*grap
 
 // expandTensorScatter writes the update to the places from the write index on, of each row of the batch.
 func expandTensorScatter(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {
-	past, err := sizes(n.In[0])
-	if err != nil {
-		return nil, err
-	}
-	update, err := sizes(n.In[1])
+	past, update, err := sizesOfTwo(n.In[0], n.In[1])
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +105,7 @@ func expandReverseSequence(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*gr
 
 // expandMaxUnpool puts elements at their flat places among zeros.
 func expandMaxUnpool(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {
-	x, err := sizes(n.In[0])
-	if err != nil {
-		return nil, err
-	}
-	y, err := sizes(n.Out[0])
+	x, y, err := sizesOfTwo(n.In[0], n.Out[0])
 	if err != nil {
 		return nil, err
 	}
@@ -149,11 +137,7 @@ func expandMaxUnpool(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Va
 
 // expandCol2Im is the transposed convolution with a kernel for each element of the block that is 1 there and 0 elsewhere.
 func expandCol2Im(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {
-	x, err := sizes(n.In[0])
-	if err != nil {
-		return nil, err
-	}
-	y, err := sizes(n.Out[0])
+	x, y, err := sizesOfTwo(n.In[0], n.Out[0])
 	if err != nil {
 		return nil, err
 	}
@@ -273,11 +257,7 @@ func expandGlobalLpPool(_ *op.Info, n *graph.Node) (func(b *op.Builder) []*graph
 // expandResize resizes axis by axis: nearest elements are picked; for other modes the axis is multiplied by the matrix of weights, so
 // an infinity or NaN spreads over the axis. Whole multiples have a lowering of their own.
 func expandResize(info *op.Info, n *graph.Node) (func(b *op.Builder) []*graph.Value, error) {
-	x, err := sizes(n.In[0])
-	if err != nil {
-		return nil, err
-	}
-	y, err := sizes(n.Out[0])
+	x, y, err := sizesOfTwo(n.In[0], n.Out[0])
 	if err != nil {
 		return nil, err
 	}

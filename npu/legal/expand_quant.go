@@ -25,11 +25,7 @@ func isCode(t graph.DataType) bool {
 // spread returns what spreads scales or zero points over the elements of x that they are about: one for all, one for each index of an axis, or
 // one for each block of indices.
 func spread(n *graph.Node) (func(b *op.Builder, v *graph.Value) *graph.Value, error) {
-	x, err := sizes(n.In[0])
-	if err != nil {
-		return nil, err
-	}
-	s, err := sizes(n.In[1])
+	x, s, err := sizesOfTwo(n.In[0], n.In[1])
 	if err != nil {
 		return nil, err
 	}
