@@ -175,16 +175,16 @@ func (k *Contract) widened(left bool, n, from, into int) *Contract {
 		kind = M
 	}
 	m := &Contract{Origin0: k.Origin0, Dims: slices.Insert(slices.Clone(k.Dims), 0, n), Kind: slices.Insert(slices.Clone(k.Kind), 0, kind),
-		A: k.A.widened(0, 1), B: k.B.widened(0, 1)}
+		A: k.A.widened(len(k.Dims), 0, 1), B: k.B.widened(len(k.Dims), 0, 1)}
 	if left {
-		m.A = k.A.widened(from, n)
+		m.A = k.A.widened(len(k.Dims), from, n)
 	} else {
-		m.B = k.B.widened(from, n)
+		m.B = k.B.widened(len(k.Dims), from, n)
 	}
 	m.A.mergeAxes(m.Dims)
 	m.B.mergeAxes(m.Dims)
 	if k.Post == nil {
-		m.C = k.C.widened(into, n)
+		m.C = k.C.widened(len(k.Dims), into, n)
 		return m
 	}
 	m.Post = k.Post.Clone()
@@ -196,22 +196,18 @@ func (k *Contract) widened(left bool, n, from, into int) *Contract {
 		return nil
 	}
 	m.Post.renumber(to, m.outer())
-	m.Post.Out[0].To = k.Post.Out[0].To.widened(into, n)
+	m.Post.Out[0].To = k.Post.Out[0].To.widened(len(k.Dims), into, n)
 	return m
 }
 
-// widened returns the access with a new outermost dimension along which it moves by step elements, n times.
-func (a *Access) widened(step, n int) *Access {
+// widened returns the access, over dims dimensions, with a new outermost one along which it moves by step elements, n times.
+func (a *Access) widened(dims, step, n int) *Access {
 	b := a.Clone()
 	for i := range b.Axes {
 		b.Axes[i].Coef = slices.Insert(b.Axes[i].Coef, 0, 0)
 	}
 	if step != 0 {
-		dims := 1
-		if len(a.Axes) > 0 {
-			dims = len(a.Axes[0].Coef) + 1
-		}
-		c := make([]int, dims)
+		c := make([]int, dims+1)
 		c[0] = 1
 		b.Axes = append(b.Axes, Axis{Size: n, Stride: step, Coef: c})
 	}
