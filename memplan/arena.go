@@ -18,7 +18,7 @@ import (
 const Poison = 0xAA
 
 // Arena executes a plan: it is the memory of an evaluation (a Memory of package interp) and holds the planned values
-// in one block of exactly the planned size, in the widths of their element types. Bytes between the lives of values are
+// in one block of exactly the planned size (several memories lie one behind the other), in the widths of their element types. Bytes between the lives of values are
 // filled with [Poison]. Whatever does not go as planned is an error: a size, or a value whose bytes another one took before it was
 // read. Values that the plan does not place, such as those inside of an operator that was brought to its newest form, stay
 // with the machine.
@@ -49,6 +49,10 @@ type life struct {
 // NewArena returns an arena for one run of g under the plan. It fails if the plan is not for the values of g, as far as their types
 // tell.
 func NewArena(p *Plan, g *graph.Graph) (*Arena, error) {
+	p, err := p.flat()
+	if err != nil {
+		return nil, err
+	}
 	if err := p.fits(g); err != nil {
 		return nil, err
 	}

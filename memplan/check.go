@@ -21,6 +21,10 @@ func Check(g *graph.Graph, p *Plan) error {
 	if p.Schema != PlanSchema {
 		return fmt.Errorf("the plan's schema is %q, want %q", p.Schema, PlanSchema)
 	}
+	p, err := p.flat()
+	if err != nil {
+		return err
+	}
 	return errors.Join(check(g, p, false)...)
 }
 

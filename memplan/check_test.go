@@ -10,6 +10,7 @@ import (
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
 	"gradtool/memplan"
+	"gradtool/memplan/offset"
 )
 
 // planned returns a model whose nodes stand in the order of a plan, and that plan.
@@ -163,6 +164,9 @@ func TestRun(t *testing.T) {
 		}
 		want := run(nil)
 		p := planned(t, m)
+		if seed%3 == 0 {
+			p = spread(t, m, offset.Memory{Name: "near", Capacity: 192}, offset.Memory{Name: "far"})
+		}
 		arena, err := memplan.NewArena(p, m.Graph)
 		if err != nil {
 			t.Fatal(err)

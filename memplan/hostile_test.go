@@ -10,6 +10,7 @@ import (
 	"gradtool/graph/interp"
 	"gradtool/graph/op"
 	"gradtool/memplan"
+	"gradtool/memplan/offset"
 )
 
 // TestHostilePlans gives checker and arena plans with any numbers in them: they answer with errors, not with panics, and an
@@ -17,9 +18,12 @@ import (
 func TestHostilePlans(t *testing.T) {
 	m := parse(t, `g (float[4,4] x) => (float[4,4] y, float[5,4,4] all) { n = Constant<value: tensor = int64 {5}>() c = Constant<value: tensor = bool {1}>() a = Tanh(x) b = MatMul(a, x)
 		z, all = Loop(n, c, b)<body: graph = d (int64 i, bool k, float[4,4] s) => (k2, s2, e) { k2 = Identity(k) m = MatMul(s, x) r = Tanh(m) s2 = Add(r, s) e = Mul(s2, r) }> y = Add(z, a) }`)
-	good, err := json.Marshal(planned(t, m))
-	if err != nil {
-		t.Fatal(err)
+	var good [2][]byte
+	for i, p := range []*memplan.Plan{planned(t, m), spread(t, m, offset.Memory{Name: "near", Capacity: 256}, offset.Memory{Name: "far"})} {
+		var err error
+		if good[i], err = json.Marshal(p); err != nil {
+			t.Fatal(err)
+		}
 	}
 	in := []*op.Array{op.NewArray(graph.Float, []int{4, 4}, false)}
 	for i := range in[0].F32 {
@@ -36,9 +40,9 @@ func TestHostilePlans(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	odd := []float64{-1, 0, 1, 64, 4096, -64, 1 << 40, math.MaxInt64 - 1023, math.MinInt64}
 	ran := 0
-	for range 1500 {
+	for i := range 2000 {
 		var tree any
-		if err := json.Unmarshal(good, &tree); err != nil {
+		if err := json.Unmarshal(good[i%len(good)], &tree); err != nil {
 			t.Fatal(err)
 		}
 		for range 1 + rng.IntN(2) {
@@ -88,7 +92,7 @@ func mutate(rng *rand.Rand, tree any, odd []float64) {
 	walk = func(x any) {
 		switch x := x.(type) {
 		case map[string]any:
-			for _, k := range []string{"arena_bytes", "align", "steps", "values", "workspace", "bodies", "offset", "bytes", "first", "last", "step"} {
+			for _, k := range []string{"arena_bytes", "memories", "capacity_bytes", "align", "steps", "values", "workspace", "bodies", "offset", "bytes", "first", "last", "step"} {
 				if v, ok := x[k].(float64); ok {
 					places = append(places, func(f float64) { x[k] = f })
 					now = append(now, v)

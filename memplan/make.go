@@ -2,6 +2,7 @@ package memplan
 
 import (
 	"gradtool/graph"
+	"gradtool/memplan/offset"
 )
 
 // PlanOptions says how to plan.
@@ -10,6 +11,8 @@ type PlanOptions struct {
 	KeepOrder bool  // run nodes in the order that they have
 	Search    int64 // steps of search for an order; 0 means DefaultSearch
 	Effort    int64 // steps of search for offsets; 0 means DefaultEffort
+
+	Memories []offset.Memory // to put values in, in order of preference; none means one arena
 }
 
 // Made is a plan with what it is compared with.
@@ -45,6 +48,10 @@ func Make(g *graph.Graph, opt PlanOptions) (*Made, error) {
 	list := []candidate{{n.given(), made.Shared}}
 	if !opt.KeepOrder {
 		list = n.schedule(search)
+	}
+	if len(opt.Memories) > 0 {
+		made.Placed, err = n.live(g, list[0].order, n.simulate(list[0].order)).Spread(opt.Memories, effort)
+		return made, err
 	}
 	made.Placed, err = n.place(g, list, effort)
 	return made, err

@@ -1,7 +1,6 @@
 package memplan
 
 import (
-	"fmt"
 	"slices"
 
 	"gradtool/graph"
@@ -23,6 +22,10 @@ type Placed struct {
 	Bound  int64 // no arena for these lives is smaller: the most bytes alive at one step, each buffer rounded up to Align
 	Proved bool  // no arena for these lives is smaller than Arena
 	Method string
+
+	Memories     []Memory // if there are several, in order of preference; offsets count through them
+	Spilled      int64    // then: the bytes that nodes move, for each memory that they are moved behind the first
+	SpilledBound int64    // then: no places for these lives have fewer
 }
 
 // Place assigns offsets to the buffers of l, with about effort steps of search.
@@ -46,17 +49,7 @@ func Place(l *Live, effort int64) (*Placed, error) {
 // place assigns offsets with about effort steps of search. Training steps have many small buffers, which the exact search gets lost
 // in, though they fit in anywhere: with a share, buffers below the bound divided by it are placed around the others.
 func (l *Live) place(share, effort int64) (*Placed, error) {
-	var list []offset.Buffer
-	var which []*Buffer
-	for i, b := range l.Buffers {
-		if b.Bytes == 0 {
-			continue
-		}
-		// Rounded sizes keep every offset a multiple: then the exact search, which works in units, applies.
-		size := (b.Bytes + Align - 1) / Align * Align
-		list = append(list, offset.Buffer{ID: fmt.Sprint(i), Lower: int64(b.First), Upper: int64(b.Last) + 1, Size: size})
-		which = append(which, b)
-	}
+	list, which := l.offsetBuffers()
 	p := &Placed{Live: l, Offset: map[*Buffer]int64{}}
 	if len(list) == 0 {
 		p.Proved = true
@@ -77,6 +70,20 @@ func (l *Live) place(share, effort int64) (*Placed, error) {
 		p.Offset[b] = r.Offsets[i]
 	}
 	return p, nil
+}
+
+// offsetBuffers returns the buffers that have bytes, as the search for offsets knows them.
+func (l *Live) offsetBuffers() (list []offset.Buffer, which []*Buffer) {
+	for _, b := range l.Buffers {
+		if b.Bytes == 0 {
+			continue
+		}
+		// Rounded sizes keep every offset a multiple: then the exact search, which works in units, applies.
+		size := (b.Bytes + Align - 1) / Align * Align
+		list = append(list, offset.Buffer{ID: b.Name(), Lower: int64(b.First), Upper: int64(b.Last) + 1, Size: size})
+		which = append(which, b)
+	}
+	return list, which
 }
 
 // quickEffort is the search for offsets that the greedy orders of a training step take, or quickEach for each buffer if that is
@@ -131,26 +138,29 @@ type Plan struct {
 	Bound     int64            `json:"bound_bytes"`
 	Align     int64            `json:"align"`
 	Steps     int              `json:"steps"`
-	Values    []Slot           `json:"values"`    // in order of definition
-	Workspace []Space          `json:"workspace"` // in order of time
-	InPlace   [][2]string      `json:"in_place"`  // value written over, value written
-	State     [][2]string      `json:"state"`     // input written over, output written
-	Outside   []Reason         `json:"outside"`   // what the arena does not hold
+	Memories  []Memory         `json:"memories,omitempty"` // if there are several: then arena_bytes is their sum
+	Values    []Slot           `json:"values"`             // in order of definition
+	Workspace []Space          `json:"workspace"`          // in order of time
+	InPlace   [][2]string      `json:"in_place"`           // value written over, value written
+	State     [][2]string      `json:"state"`              // input written over, output written
+	Outside   []Reason         `json:"outside"`            // what the arena does not hold
 }
 
 // Slot is where a value lies, and from which step to which.
 type Slot struct {
-	Name  string `json:"name"`
-	At    int64  `json:"offset"`
-	Bytes int64  `json:"bytes"`
-	First int    `json:"first"`
-	Last  int    `json:"last"`
+	Name   string `json:"name"`
+	Memory string `json:"memory,omitempty"` // of several, which
+	At     int64  `json:"offset"`
+	Bytes  int64  `json:"bytes"`
+	First  int    `json:"first"`
+	Last   int    `json:"last"`
 }
 
 // Space is the workspace of the node that runs at a step, with what lies in it while one of the node's subgraphs runs.
 type Space struct {
 	Step   int    `json:"step"`
-	Result string `json:"result"` // the node's first result
+	Result string `json:"result"`           // the node's first result
+	Memory string `json:"memory,omitempty"` // of several, which
 	At     int64  `json:"offset"`
 	Bytes  int64  `json:"bytes"`
 	Bodies []Body `json:"bodies"` // one for each subgraph, in the order of the attributes
@@ -183,7 +193,7 @@ func (p *Placed) Plan(dims map[string]int64) *Plan {
 	}
 	t := p.table()
 	out := &Plan{Schema: PlanSchema, Dims: dims, Arena: p.Arena, Bound: p.Bound, Align: Align, Steps: t.Steps,
-		Values: t.Values, Workspace: t.Workspace, InPlace: t.InPlace, State: [][2]string{}, Outside: t.Outside}
+		Memories: p.Memories, Values: t.Values, Workspace: t.Workspace, InPlace: t.InPlace, State: [][2]string{}, Outside: t.Outside}
 	for _, x := range p.State {
 		out.State = append(out.State, [2]string{x.From.Name, x.To.Name})
 	}
@@ -196,7 +206,8 @@ func (p *Placed) table() Body {
 	last := lastReads(p.Graph, p.Order)
 	add := func(v *graph.Value, first int) {
 		if b := p.Of[v]; v != nil && b != nil {
-			t.Values = append(t.Values, Slot{Name: v.Name, At: p.Offset[b], Bytes: b.Bytes, First: first, Last: max(first, last[v])})
+			memory, at := p.locate(p.Offset[b])
+			t.Values = append(t.Values, Slot{Name: v.Name, Memory: memory, At: at, Bytes: b.Bytes, First: first, Last: max(first, last[v])})
 		}
 	}
 	for _, v := range p.Graph.Inputs {
@@ -211,7 +222,8 @@ func (p *Placed) table() Body {
 		if b.Node == nil {
 			continue
 		}
-		s := Space{b.First, firstResult(b.Node), p.Offset[b], b.Bytes, nil}
+		memory, at := p.locate(p.Offset[b])
+		s := Space{b.First, firstResult(b.Node), memory, at, b.Bytes, nil}
 		for _, body := range p.bodies[b.Node] {
 			s.Bodies = append(s.Bodies, body.table())
 		}

@@ -36,9 +36,13 @@ be kept to is refused with the node at which memory lacks, and what is alive the
 operators with subgraphs and whatever has "gradtool.remat": "keep" in its metadata are never computed again; "again"
 there allows it.
 
+With --memory values lie in several memories, each with addresses of its own. The first gets those that move the most
+bytes for the room and time that they take; what does not fit is spilled to the next.
+
 Without a model the planners work on their own, on tables of buffers and bare graphs. --buffers reads CSV with
 the columns id, lower, upper (lifetime, half-open), size and optionally alignment, gaps, hint and offset (where a
-buffer is fixed), as MiniMalloc does, and writes it with the offsets. The bound is the most bytes that live at one
+buffer is fixed), as MiniMalloc does, and writes it with the offsets. With --memory two more columns say in which memory a buffer must
+lie (memory) and what it costs to have it one memory further (spill, otherwise its size). The bound is the most bytes that live at one
 time: no plan is lower.
 --remat-graph reads a graph of computations in NetworkX's node-link JSON, as Moccasin has it: nodes with id, memory
 (cost_ram or out_cost) and cost (cost_cpu or duration), links from what is read to its readers. It writes a sequence,
@@ -46,6 +50,7 @@ in which nodes may come again, whose memory stays within --budget at the least c
 cost of all sequences. A share is one of the peak of the graph's own order.`,
 		examples: []string{"gradtool plan --dim N=32 train.onnx -o planned.onnx", "gradtool plan --explain --dim N=32 train.onnx -o planned.onnx",
 			"gradtool plan --dim N=32 --curve train.onnx", "gradtool plan --dim N=32 --budget 50% train.onnx -o small.onnx",
+			"gradtool plan --dim N=1 --memory sram=256KiB --memory dram model.onnx -o placed.onnx",
 			"gradtool plan --buffers live.csv -o plan.csv", "gradtool plan --buffers live.csv --capacity 1048576 -o plan.csv",
 			"gradtool plan --remat-graph net.json --budget 70% -o plan.json"},
 		flags: slices.Concat([]cli.Flag{
@@ -55,6 +60,7 @@ cost of all sequences. A share is one of the peak of the graph's own order.`,
 			dimFlag(),
 			&cli.StringFlag{Name: "buffers", Usage: "read buffers from `FILE`, - for standard input"},
 			&cli.StringFlag{Name: "capacity", Usage: "find a plan of at most `BYTES`, in place of the lowest"},
+			&cli.StringSliceFlag{Name: "memory", Usage: "put values in several memories: a `NAME=BYTES` for each, the most wanted first; the last may be a name alone, for one without limit; repeatable"},
 			&cli.StringFlag{Name: "remat-graph", Usage: "read a graph from `FILE`, - for standard input"},
 			&cli.Int64Flag{Name: "effort", DefaultText: fmt.Sprintf("%d, %d for buffers, %d for graphs", memplan.DefaultEffort/million, offset.DefaultBudget/million, remat.DefaultMoves/million),
 				Usage: "stop after about `N` million steps of search"},
@@ -79,6 +85,10 @@ func runPlan(s *session) error {
 		return usagef("--buffers and --remat-graph are two different things to do")
 	case buffers && s.IsSet("budget"):
 		return hint(usagef("--budget is for --remat-graph"), "--capacity bounds the arena of --buffers")
+	case buffers && s.IsSet("capacity") && s.IsSet("memory"):
+		return hint(usagef("--capacity is for one memory"), "each --memory has a capacity of its own")
+	case graph && s.IsSet("memory"):
+		return usagef("--memory is for models and --buffers")
 	case graph && s.IsSet("capacity"):
 		return hint(usagef("--capacity is for --buffers"), "--budget bounds the memory of --remat-graph")
 	case buffers:
@@ -87,6 +97,8 @@ func runPlan(s *session) error {
 		return s.planRemat()
 	case s.IsSet("capacity"):
 		return usagef("--capacity goes with --buffers")
+	case s.IsSet("memory") && (s.IsSet("budget") || s.Bool("curve")):
+		return hint(usagef("--memory and --budget do not go together"), "plan within the budget first, then spread what that plan keeps: gradtool plan --budget ... | gradtool plan --keep-order --memory ...")
 	}
 	return s.planModel()
 }
@@ -97,54 +109,6 @@ func (s *session) effort(otherwise int64) int64 {
 		return s.Int64("effort") * million
 	}
 	return otherwise
-}
-
-// planBuffers assigns offsets to the buffers of a table.
-func (s *session) planBuffers() error {
-	var capacity int64
-	if c := s.String("capacity"); c != "" {
-		a, err := size.Parse(c)
-		if err == nil && (a.IsShare || a.Bytes < 1) {
-			err = fmt.Errorf("size %q: want a number of bytes, 1 or more", c)
-		}
-		if err != nil {
-			return usagef("--capacity: %v", err)
-		}
-		capacity = a.Bytes
-	}
-	var t *offset.Table
-	err := s.readFile(s.String("buffers"), func(r io.Reader) (err error) {
-		t, err = offset.ReadCSV(r)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	r, err := offset.Solve(t.Buffers, capacity, s.effort(offset.DefaultBudget))
-	if err != nil {
-		return err
-	}
-	took := time.Since(begin)
-	if err := offset.Check(t.Buffers, r.Plan, capacity); err != nil {
-		return fmt.Errorf("the plan is wrong, please report this: %w", err)
-	}
-	if err := s.save(s.dataTarget(), func(w io.Writer) error { return t.Write(w, r.Offsets) }); err != nil {
-		return err
-	}
-	gap := 0.0
-	if r.Bound > 0 {
-		gap = 100 * (float64(r.Height)/float64(r.Bound) - 1)
-	}
-	s.report.set("buffers", len(t.Buffers))
-	s.report.set("bound", r.Bound)
-	s.report.set("peak", r.Height)
-	s.report.set("gap_percent", gap)
-	s.report.set("method", r.Method)
-	s.report.set("work", r.Work)
-	s.report.set("optimal", r.Optimal)
-	s.summaryf("%s, bound %d, peak %d, gap %.3f %%, %s (%s)", count(len(t.Buffers), "buffer"), r.Bound, r.Height, gap, size.Duration(took), r.Method)
-	return nil
 }
 
 // dataTarget is where a plan goes.

@@ -44,6 +44,17 @@ func (s *session) explainPlan(m *memplan.Made, p *memplan.Plan) error {
 		{"arena", p.Arena, fmt.Sprintf("%.2f %% above the bound (%s)", percent(p.Arena, p.Bound), m.Method)},
 		{"floor", m.Floor, "no order needs less"},
 	} {
+		if r.what == "arena" && len(m.Memories) > 0 {
+			for _, k := range m.Memories {
+				note := "no limit"
+				if k.Capacity > 0 {
+					note = "of " + size.Bytes(k.Capacity)
+				}
+				t.Row("in "+k.Name, size.Bytes(k.Bytes), share(k.Bytes), fmt.Sprintf("%s; nodes move %s there", note, size.Bytes(k.Moved)))
+			}
+			t.Row("spilled", size.Bytes(m.Spilled), "", fmt.Sprintf("at least %s; bytes moved, once for each memory behind the first", size.Bytes(m.SpilledBound)))
+			continue
+		}
 		t.Row(r.what, size.Bytes(r.bytes), share(r.bytes), r.note)
 	}
 	t.Row("beside: weights", size.Bytes(weights), "", "initializers and constants")

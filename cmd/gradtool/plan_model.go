@@ -10,6 +10,7 @@ import (
 	"gradtool/graph/pass"
 	"gradtool/internal/size"
 	"gradtool/memplan"
+	"gradtool/memplan/offset"
 )
 
 // planModel plans the memory of a model.
@@ -27,6 +28,10 @@ func (s *session) planModel() error {
 		return err
 	}
 	if err := s.checkDrawings(); err != nil {
+		return err
+	}
+	memories, err := s.memories()
+	if err != nil {
 		return err
 	}
 	if s.IsSet("budget") || s.Bool("curve") {
@@ -53,7 +58,10 @@ func (s *session) planModel() error {
 	}
 	var made *memplan.Made
 	begin := time.Now()
-	if err := s.runPasses(m, planPasses(memplan.PlanOptions{KeepOrder: s.Bool("keep-order"), Effort: s.effort(memplan.DefaultEffort)}, &made)); err != nil {
+	if err := s.runPasses(m, planPasses(memplan.PlanOptions{KeepOrder: s.Bool("keep-order"), Effort: s.effort(memplan.DefaultEffort), Memories: memories}, &made)); err != nil {
+		if errors.Is(err, offset.ErrExhausted) || errors.Is(err, offset.ErrImpossible) {
+			return hint(fmt.Errorf("%s: %w", path, err), "a larger --memory, or a last one without limit (--memory NAME), holds more; --explain without --memory says what is alive at the peak")
+		}
 		return planError(m, err)
 	}
 	took := time.Since(begin)
@@ -136,14 +144,42 @@ func percent(a, b int64) float64 {
 	return 100 * (float64(a)/float64(b) - 1)
 }
 
+// memoriesText says what lies in each of several memories.
+func memoriesText(m *memplan.Made) string {
+	var parts []string
+	moved := int64(0)
+	for _, k := range m.Memories {
+		moved += k.Moved
+	}
+	for _, k := range m.Memories {
+		text := k.Name + " " + size.Bytes(k.Bytes)
+		if k.Capacity > 0 {
+			text += " of " + size.Bytes(k.Capacity)
+		}
+		share := 0.0
+		if moved > 0 {
+			share = 100 * float64(k.Moved) / float64(moved)
+		}
+		parts = append(parts, fmt.Sprintf("%s with %.1f %% of the bytes moved", text, share))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // reportPlan says what was planned.
 func (s *session) reportPlan(m *memplan.Made, p *memplan.Plan, took time.Duration) {
 	outside := ""
 	if n := len(p.Outside); n > 0 {
 		outside = fmt.Sprintf(", %s outside of it", count(n, "value"))
 	}
-	s.summaryf("%s, %s; own order %s, planned %s (%+.1f %%); arena %s, %.2f %% above the bound%s; %s", count(p.Steps, "node"), count(len(p.Values), "value"),
-		size.Bytes(m.Given), size.Bytes(m.Peak), percent(m.Peak, m.Given), size.Bytes(p.Arena), percent(p.Arena, p.Bound), outside, size.Duration(took))
+	where := fmt.Sprintf("arena %s, %.2f %% above the bound", size.Bytes(p.Arena), percent(p.Arena, p.Bound))
+	if len(m.Memories) > 0 {
+		where = memoriesText(m)
+		r := s.report
+		r.set("spilled_bytes", m.Spilled)
+		r.set("spilled_bound", m.SpilledBound)
+	}
+	s.summaryf("%s, %s; own order %s, planned %s (%+.1f %%); %s%s; %s", count(p.Steps, "node"), count(len(p.Values), "value"),
+		size.Bytes(m.Given), size.Bytes(m.Peak), percent(m.Peak, m.Given), where, outside, size.Duration(took))
 	for _, o := range p.Outside {
 		s.verbosef("%q is not in the arena: %s", o.Name, o.Why)
 	}

@@ -23,6 +23,8 @@ type Buffer struct {
 	Gaps         []Gap // parts of the lifetime in which less is wanted
 	Fixed        *int64
 	Hint         *int64 // where the buffer might go; it only suggests an order
+	Memory       string // of several memories, the one that it must lie in; "" for any (see [SpreadOver])
+	Spill        *int64 // what it costs to have it one memory further; nil for its size
 }
 
 // Gap is a part of a lifetime, [Lower, Upper), in which a buffer holds only its bytes [Low, High), relative to its own
@@ -84,6 +86,9 @@ func (b *Buffer) problems() (list []string) {
 		case b.Align > 1 && *f%b.Align != 0:
 			say("fixed offset %d is no multiple of the alignment %d", *f, b.Align)
 		}
+	}
+	if c := b.Spill; c != nil && (*c < 0 || *c > maxBytes) {
+		say("spill cost %d, want 0 to %d", *c, int64(maxBytes))
 	}
 	for i, g := range b.Gaps {
 		switch {

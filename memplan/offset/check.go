@@ -43,6 +43,45 @@ func Check(buffers []Buffer, p Plan, capacity int64) error {
 	return errors.Join(bad...)
 }
 
+// CheckSpread reports everything that is wrong with a plan for several memories: what [Check] says of each of them, buffers that do not
+// lie where they must, and a cost that is not theirs.
+func CheckSpread(buffers []Buffer, memories []Memory, s Spread) error {
+	if len(s.Memory) != len(buffers) || len(s.Offsets) != len(buffers) || len(s.Heights) != len(memories) {
+		return fmt.Errorf("plan has %d memories and %d offsets for %d buffers, %d heights for %d memories", len(s.Memory), len(s.Offsets), len(buffers), len(s.Heights), len(memories))
+	}
+	var bad []error
+	var cost int64
+	parts := make([][]Buffer, len(memories))
+	plans := make([]Plan, len(memories))
+	for i, b := range buffers {
+		k := s.Memory[i]
+		if k < 0 || k >= len(memories) {
+			bad = append(bad, fmt.Errorf("buffer %q: there is no memory %d", b.ID, k))
+			continue
+		}
+		if b.Memory != "" && b.Memory != memories[k].Name {
+			bad = append(bad, fmt.Errorf("buffer %q lies in memory %q, but must in %q", b.ID, memories[k].Name, b.Memory))
+		}
+		c := b.Size
+		if b.Spill != nil {
+			c = *b.Spill
+		}
+		cost += int64(k) * c
+		parts[k] = append(parts[k], b)
+		plans[k].Offsets = append(plans[k].Offsets, s.Offsets[i])
+	}
+	if cost != s.Cost {
+		bad = append(bad, fmt.Errorf("plan says cost %d, its buffers cost %d", s.Cost, cost))
+	}
+	for k, m := range memories {
+		plans[k].Height = s.Heights[k]
+		if err := Check(parts[k], plans[k], m.Capacity); err != nil {
+			bad = append(bad, fmt.Errorf("memory %q: %w", m.Name, err))
+		}
+	}
+	return errors.Join(bad...)
+}
+
 // overlap returns an error about the first two buffers, in time, that share bytes.
 func overlap(buffers []Buffer, p Plan) error {
 	type placed struct {

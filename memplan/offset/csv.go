@@ -11,8 +11,9 @@ import (
 )
 
 // Table is a list of buffers as MiniMalloc's CSV files have it. The header names the columns: id (or buffer,
-// buffer_id), lower (start, begin), upper (or end, which is inclusive), size, and optionally alignment, hint, gaps and
-// offset (where the buffer is fixed; empty or negative for a buffer that is not). Gaps are "LOWER-UPPER", or
+// buffer_id), lower (start, begin), upper (or end, which is inclusive), size, and optionally alignment, hint, gaps,
+// offset (where the buffer is fixed; empty or negative for a buffer that is not), memory (the one of several that it must lie in, if
+// not empty) and spill (what it costs to have it one memory further). Gaps are "LOWER-UPPER", or
 // "LOWER-UPPER@LOW:HIGH" if the bytes [LOW, HIGH) are kept, separated by blanks. Other columns are kept as they are.
 type Table struct {
 	Header  []string
@@ -29,6 +30,7 @@ var columns = []struct{ spelling, name string }{
 	{"lower", "lower"}, {"start", "lower"}, {"begin", "lower"},
 	{"upper", "upper"}, {"end", "upper"},
 	{"size", "size"}, {"alignment", "alignment"}, {"hint", "hint"}, {"gaps", "gaps"}, {"offset", "offset"},
+	{"memory", "memory"}, {"spill", "spill"},
 }
 
 // ReadCSV reads a table. Its buffers are valid in themselves; errors name the line.
@@ -119,7 +121,11 @@ func parseRow(row []string, at map[string]int, inclusive int64) (Buffer, error) 
 		return nil
 	}
 	b := Buffer{ID: text("id"), Lower: number("lower", text("lower")), Upper: number("upper", text("upper")) + inclusive,
-		Size: number("size", text("size")), Fixed: place("offset"), Hint: place("hint")}
+		Size: number("size", text("size")), Fixed: place("offset"), Hint: place("hint"), Memory: text("memory")}
+	if s := text("spill"); s != "" {
+		c := number("spill", s)
+		b.Spill = &c
+	}
 	if s := text("alignment"); s != "" {
 		b.Align = number("alignment", s)
 	}
@@ -143,25 +149,45 @@ func parseRow(row []string, at map[string]int, inclusive int64) (Buffer, error) 
 
 // Write writes the table with the offsets of a plan, in a column of that name; one that is there already is replaced.
 func (t *Table) Write(w io.Writer, offsets []int64) error {
-	c := csv.NewWriter(w)
-	k := slices.IndexFunc(t.Header, func(h string) bool { return strings.EqualFold(strings.TrimSpace(h), "offset") })
-	put := func(row []string, s string) []string {
-		row = slices.Clone(row)
+	return t.write(w, []column{{"offset", func(row int) string { return strconv.FormatInt(offsets[row], 10) }}})
+}
+
+// WriteSpread writes the table with the memories and offsets of a plan for several, in columns of these names.
+func (t *Table) WriteSpread(w io.Writer, memories []Memory, s Spread) error {
+	return t.write(w, []column{
+		{"memory", func(row int) string { return memories[s.Memory[row]].Name }},
+		{"offset", func(row int) string { return strconv.FormatInt(s.Offsets[row], 10) }},
+	})
+}
+
+// column is a column to be written.
+type column struct {
+	name string
+	text func(row int) string
+}
+
+// write writes the table with some columns, which take the places of those that have their names or go behind the others.
+func (t *Table) write(w io.Writer, add []column) error {
+	header := slices.Clone(t.Header)
+	var at []int
+	for _, a := range add {
+		k := slices.IndexFunc(header, func(h string) bool { return strings.EqualFold(strings.TrimSpace(h), a.name) })
 		if k < 0 {
-			return append(row, s)
+			k, header = len(header), append(header, a.name)
 		}
-		row[k] = s
-		return row
+		at = append(at, k)
 	}
-	header := t.Header
-	if k < 0 {
-		header = put(header, "offset")
-	}
+	c := csv.NewWriter(w)
 	if err := c.Write(header); err != nil {
 		return err
 	}
 	for i, row := range t.Rows {
-		if err := c.Write(put(row, strconv.FormatInt(offsets[i], 10))); err != nil {
+		out := make([]string, len(header))
+		copy(out, row)
+		for n, a := range add {
+			out[at[n]] = a.text(i)
+		}
+		if err := c.Write(out); err != nil {
 			return err
 		}
 	}

@@ -30,8 +30,8 @@ const exactLimit = 2500
 // searchOrders are the orders of the exact search, tried in turn with growing limits as in MiniMalloc.
 var searchOrders = [...]string{"WAT", "TAW", "TWA"}
 
-// Solve assigns offsets. With a capacity it returns a plan not above that, ErrImpossible if there is none, or ErrExhausted;
-// with capacity 0 it returns the lowest plan that it finds with about budget steps of work. The result depends on
+// Solve assigns offsets. With a capacity it returns a plan not above that or, with the lowest plan that it found, ErrImpossible if there is
+// none, or ErrExhausted; with capacity 0 it returns the lowest plan that it finds with about budget steps of work. The result depends on
 // nothing but the arguments.
 func Solve(buffers []Buffer, capacity, budget int64) (Result, error) {
 	if err := Validate(buffers); err != nil {
@@ -51,16 +51,16 @@ func Solve(buffers []Buffer, capacity, budget int64) (Result, error) {
 		p.component(group, goal, capacity > 0)
 	}
 	r := Result{Bound: bound, Work: p.work, Optimal: p.height*in.unit <= bound || p.proved && capacity == 0, Method: p.method}
+	r.Offsets = p.at
+	for i := range r.Offsets {
+		r.Offsets[i] *= in.unit
+		r.Height = max(r.Height, r.Offsets[i]+buffers[i].Size)
+	}
 	if capacity > 0 && p.height > goal {
 		if p.proved {
 			return r, fmt.Errorf("capacity %d: %w", capacity, ErrImpossible)
 		}
 		return r, fmt.Errorf("capacity %d: %w; the lowest plan found needs %d", capacity, ErrExhausted, p.height*in.unit)
-	}
-	r.Offsets = p.at
-	for i := range r.Offsets {
-		r.Offsets[i] *= in.unit
-		r.Height = max(r.Height, r.Offsets[i]+buffers[i].Size)
 	}
 	return r, nil
 }
