@@ -33,6 +33,8 @@ func (x *Exact) Kernel(k legal.Kernel, p *Plan) error {
 		err = x.nest(k, tiles(k.Dims, p.Tile), nil)
 	case *legal.Contract:
 		err = x.contract(k, p)
+	case *legal.Walk:
+		err = x.walk(k, p)
 	case *legal.Gather:
 		err = x.gather(k)
 	case *legal.Scatter:
@@ -188,47 +190,60 @@ func (x *Exact) nest(k *legal.Nest, o order, sums []uint32) error {
 		vals[v] = x.read(a, k.Dims)
 	}
 	whole := box{make([]int, len(k.Dims)), k.Dims}
-	for i, s := range k.Body {
-		v := len(k.In) + i
+	for v := len(k.In); v < len(varies); v++ {
 		vals[v] = newArray(k.Dims, varies[v])
-		if s.Op.Reduces() {
-			x.reduce(&s, o, varies, vals[v], vals[s.Args[0]])
-			continue
-		}
-		f, err := x.function(&s, elems)
-		if err != nil {
+		if err := x.statement(k, v, whole, o, varies, elems, vals); err != nil {
 			return err
 		}
-		list := []array{vals[v]}
-		for _, a := range s.Args {
-			list = append(list, vals[a])
-		}
-		if s.Op == legal.Iota {
-			index := make([]int, len(k.Dims))
-			index[s.Dim] = 1
-			points(whole, varies[v], append(list, array{stride: index}), func(at []int) { vals[v].data[at[0]] = uint32(at[1]) })
-			continue
-		}
-		points(whole, varies[v], list, func(at []int) {
-			var w [3]uint32
-			for j := range at[1:] {
-				w[j] = list[j+1].data[at[j+1]]
-			}
-			vals[v].data[at[0]] = f(w[0], w[1], w[2])
-		})
 	}
 	for _, o := range k.Out {
-		index := make([]array, len(k.Dims), len(k.Dims)+1)
-		for i := range index {
-			index[i].stride = make([]int, len(k.Dims))
-			index[i].stride[i] = 1
-		}
-		points(whole, o.To.Varies(), append(index, vals[o.Value]), func(at []int) {
-			to, _ := o.To.At(at[:len(k.Dims)])
-			x.set(o.To.Buf, to, vals[o.Value].data[at[len(k.Dims)]])
-		})
+		x.write(o, k.Dims, vals[o.Value])
 	}
 	return nil
+}
+
+// statement computes value v of a nest for a box, a reduction in the order given.
+func (x *Exact) statement(k *legal.Nest, v int, t box, o order, varies []uint32, elems []graph.DataType, vals []array) error {
+	s := &k.Body[v-len(k.In)]
+	if s.Op.Reduces() {
+		x.reduce(s, o, varies, vals[v], vals[s.Args[0]])
+		return nil
+	}
+	f, err := x.function(s, elems)
+	if err != nil {
+		return err
+	}
+	list := []array{vals[v]}
+	for _, a := range s.Args {
+		list = append(list, vals[a])
+	}
+	if s.Op == legal.Iota {
+		index := make([]int, len(k.Dims))
+		index[s.Dim] = 1
+		points(t, varies[v], append(list, array{stride: index}), func(at []int) { vals[v].data[at[0]] = uint32(at[1]) })
+		return nil
+	}
+	points(t, varies[v], list, func(at []int) {
+		var w [3]uint32
+		for j := range at[1:] {
+			w[j] = list[j+1].data[at[j+1]]
+		}
+		vals[v].data[at[0]] = f(w[0], w[1], w[2])
+	})
+	return nil
+}
+
+// write stores a value of a nest of the given dimensions.
+func (x *Exact) write(o legal.Store, dims []int, v array) {
+	index := make([]array, len(dims), len(dims)+1)
+	for i := range index {
+		index[i].stride = make([]int, len(dims))
+		index[i].stride[i] = 1
+	}
+	points(box{make([]int, len(dims)), dims}, o.To.Varies(), append(index, v), func(at []int) {
+		to, _ := o.To.At(at[:len(dims)])
+		x.set(o.To.Buf, to, v.data[at[len(dims)]])
+	})
 }
 
 // function returns the function of a statement that does not reduce.

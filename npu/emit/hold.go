@@ -84,6 +84,9 @@ func (e *Emitter) Hold(buffers []*legal.Buffer, at map[*legal.Buffer]*Resident) 
 	e.scratch.reserve(taken)
 }
 
+// Assume makes estimates take buffers for held, wherever they may lie.
+func (e *Emitter) Assume(held map[*legal.Buffer]*Resident) { e.held = held }
+
 // fetchWords is the size of the transfers in which a buffer is brought on chip: what is in one can be used while the next is under way.
 const fetchWords = 8192
 

@@ -16,6 +16,8 @@ func (e *Emitter) Kernel(k legal.Kernel) error {
 		err = e.planNest(k)
 	case *legal.Contract:
 		err = e.planContract(k)
+	case *legal.Walk:
+		err = e.planWalk(k)
 	case *legal.Gather:
 		e.Plans = append(e.Plans, &Plan{})
 		err = e.attempt(func() error { return e.Gather(k) })
@@ -57,6 +59,17 @@ func (e *Emitter) planContract(k *legal.Contract) error {
 	err := ErrSpace
 	for _, p := range e.ContractPlans(k) {
 		if err = e.Contract(k, p); err == nil || !errors.Is(err, ErrSpace) {
+			e.Plans = append(e.Plans, p)
+			return err
+		}
+	}
+	return err
+}
+
+func (e *Emitter) planWalk(k *legal.Walk) error {
+	err := ErrSpace
+	for _, p := range e.WalkPlans(k) {
+		if err = e.Walk(k, p); err == nil || !errors.Is(err, ErrSpace) {
 			e.Plans = append(e.Plans, p)
 			return err
 		}

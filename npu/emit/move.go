@@ -192,7 +192,14 @@ func (e *Emitter) store(a *legal.Access, v *place, t box) error {
 		e.add(isa.OpMov, &isa.Vec{Dst: isa.At(e.local(mem)), A: isa.Operand{IsImm: true, Value: *v.imm}, Type: dtype(v.elem)})
 		v = &place{addr: e.local(mem), stride: make([]int, len(t.lo)), elem: v.elem}
 	}
-	// Each dimension that the access follows is one of the transfer; the one of smallest stride in DRAM is the innermost.
+	at, ms := e.moves(a, v, t)
+	e.transfer(isa.OpStore, a, at, v.addr, ms)
+	return nil
+}
+
+// moves returns the transfer between a value of a tile and the elements of an access: the address in DRAM, and a dimension for each that
+// the access follows, the one of smallest stride in DRAM innermost.
+func (e *Emitter) moves(a *legal.Access, v *place, t box) (int64, []move) {
 	size := int64(legal.Size(a.Buf.Mem()))
 	at := e.Addr[a.Buf] + size*int64(a.Base)
 	for _, x := range a.Axes {
@@ -213,6 +220,5 @@ func (e *Emitter) store(a *legal.Access, v *place, t box) error {
 		}
 	}
 	slices.SortStableFunc(ms, func(p, q move) int { return cmp.Compare(max(q.dram, -q.dram), max(p.dram, -p.dram)) })
-	e.transfer(isa.OpStore, a, at, v.addr, ms)
-	return nil
+	return at, ms
 }

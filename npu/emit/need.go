@@ -40,6 +40,8 @@ func (e *Emitter) Need(k legal.Kernel) int {
 		n := e.contractNeed(k, unit)
 		e.needs[id] = n
 		return n
+	case *legal.Walk:
+		return e.walkNeed(k, unit)
 	default:
 		return e.Machine.Scratchpad.Bytes / 4
 	}
@@ -62,6 +64,23 @@ func (e *Emitter) contractNeed(k *legal.Contract, unit int) int {
 		}
 		if cost > near*best {
 			return (n + 2) * unit
+		}
+	}
+	return 2 * unit
+}
+
+func (e *Emitter) walkNeed(k *legal.Walk, unit int) int {
+	all := e.scratch
+	defer func() { e.scratch = all }()
+	best := -1.0
+	for n := needSteps; n > 0; n -= 2 {
+		e.scratch = newPool(0, n*unit)
+		plans := e.WalkPlans(k)
+		if len(plans) == 0 || best >= 0 && e.rank(plans[0]) > near*best {
+			return min(n+2, needSteps) * unit
+		}
+		if best < 0 {
+			best = e.rank(plans[0])
 		}
 	}
 	return 2 * unit

@@ -11,29 +11,30 @@ import (
 
 // nestRun is the state of emitting a nest tile by tile.
 type nestRun struct {
-	e      *Emitter
-	k      *legal.Nest
-	tile   []int
-	varies []uint32
-	elems  []graph.DataType
-	across uint32 // tiled dimensions that some reduction reduces: their tiles accumulate
-	late   []bool // by value: depends on an accumulated reduction
-	accum  []bool // by value: is an accumulated reduction
-	fused  []bool // by value: a product that the sum that reads it computes
-	uses   []int  // by value: reads by statements and stores
-	places []*place
-	keys   [][]int
-	left   []int // uses to come in this tile
-	order  []int // loads, those of buffers written early first
-	pad    bool  // pitches are odd: elements are read across rows
-	moved  bool  // the sums of a contraction are copied first, to odd pitches
+	e       *Emitter
+	k       *legal.Nest
+	tile    []int
+	varies  []uint32
+	elems   []graph.DataType
+	across  uint32 // tiled dimensions that some reduction reduces: their tiles accumulate
+	late    []bool // by value: depends on an accumulated reduction
+	accum   []bool // by value: is an accumulated reduction
+	fused   []bool // by value: a product that the sum that reads it computes
+	outside []bool // by value: it may not lie in the accumulator
+	uses    []int  // by value: reads by statements and stores
+	places  []*place
+	keys    [][]int
+	left    []int // uses to come in this tile
+	order   []int // loads, those of buffers written early first
+	pad     bool  // pitches are odd: elements are read across rows
+	moved   bool  // the sums of a contraction are copied first, to odd pitches
 }
 
 // newNestRun prepares a nest for tiles of the given size. It fails if values that vary along an accumulated dimension depend on
 // the accumulated result, or if reductions accumulate along different dimensions.
 func (e *Emitter) newNestRun(k *legal.Nest, tile []int) (*nestRun, error) {
 	n := len(k.In) + len(k.Body)
-	r := &nestRun{e: e, k: k, tile: tile, varies: k.Varies(), elems: k.Elems(), late: make([]bool, n), accum: make([]bool, n), fused: make([]bool, n),
+	r := &nestRun{e: e, k: k, tile: tile, varies: k.Varies(), elems: k.Elems(), late: make([]bool, n), accum: make([]bool, n), fused: make([]bool, n), outside: make([]bool, n),
 		pad: acrossRows(k), uses: make([]int, n), places: make([]*place, n), keys: make([][]int, n), left: make([]int, n)}
 	tiled := uint32(0)
 	for i, d := range k.Dims {
@@ -151,17 +152,8 @@ func parts(whole box, tile, lead, over []int, t box, f func(first bool) error) e
 
 // early computes what depends on no accumulated result, for one tile. In the first tile accumulators start.
 func (r *nestRun) early(t box, first bool) error {
-	for _, v := range r.order {
-		a := r.k.In[v]
-		if k := key(a, t); r.places[v] == nil || !slices.Equal(k, r.keys[v]) {
-			r.places[v].drop()
-			r.places[v] = nil
-			p, err := r.e.load(a, t, r.pad)
-			if err != nil {
-				return err
-			}
-			r.places[v], r.keys[v] = p, k
-		}
+	if err := r.loads(t); err != nil {
+		return err
 	}
 	if r.moved {
 		dims := t.dims()
@@ -192,6 +184,23 @@ func (r *nestRun) early(t box, first bool) error {
 		}
 		if err := r.store(o, t); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// loads brings the loads of a tile on chip, those that are not there.
+func (r *nestRun) loads(t box) error {
+	for _, v := range r.order {
+		a := r.k.In[v]
+		if k := key(a, t); r.places[v] == nil || !slices.Equal(k, r.keys[v]) {
+			r.places[v].drop()
+			r.places[v] = nil
+			p, err := r.e.load(a, t, r.pad)
+			if err != nil {
+				return err
+			}
+			r.places[v], r.keys[v] = p, k
 		}
 	}
 	return nil
@@ -272,7 +281,7 @@ func (r *nestRun) reusable(s *legal.Stmt, v int) *place {
 			}
 		}
 		own := a >= len(r.k.In) || r.k.In[a] == nil
-		if own && p != nil && p.mem != nil && r.left[a] == reads && p.mem.holds == 1 && !r.accum[a] && r.varies[a] == r.varies[v] {
+		if own && p != nil && p.mem != nil && r.left[a] == reads && p.mem.holds == 1 && !(r.outside[v] && p.mem.pool == r.e.accum) && !r.accum[a] && r.varies[a] == r.varies[v] {
 			return p
 		}
 	}

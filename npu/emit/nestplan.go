@@ -138,6 +138,15 @@ func (e *Emitter) Estimate(k legal.Kernel) float64 {
 			macs *= float64(d)
 		}
 		return macs / float64(e.Machine.PeakMACs())
+	case *legal.Walk:
+		macs := 0.0
+		for _, s := range k.Scores {
+			macs += float64(extent(k.Dims, k.Square|s.Over))
+		}
+		for _, s := range k.Sinks {
+			macs += float64(extent(k.Dims, k.Square|k.Inner(s.B)))
+		}
+		return max(macs/float64(e.Machine.PeakMACs()), e.vectorCycles(k.Body, k.Dims))
 	case *legal.Nest:
 		for _, a := range k.In {
 			move(a, k.Dims)

@@ -131,6 +131,9 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 // rank is the cost by which plans are compared.
 func (e *Emitter) rank(p *Plan) float64 { return p.Cost() + e.Bus*p.DMA }
 
+// Rank is the cost by which plans are compared.
+func (e *Emitter) Rank(p *Plan) float64 { return e.rank(p) }
+
 // begin is about how many cycles pass from one tile to the next besides what the estimates count.
 const begin = 32
 

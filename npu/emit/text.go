@@ -38,6 +38,8 @@ func dimsOf(k legal.Kernel) (dims []int, uncut uint32) {
 		return k.Dims, 0
 	case *legal.Contract:
 		return k.Dims, whole(k)
+	case *legal.Walk:
+		return k.Dims, (uint32(1)<<len(k.Dims) - 1) &^ k.Square
 	}
 	return nil, 0
 }
@@ -100,6 +102,25 @@ func (p *Plan) Text(k legal.Kernel) string {
 			}
 		}
 		nestText(line, k.Post, p.Post)
+	case *legal.Walk:
+		loops(p.Order, k.Dims)
+		for i, s := range k.Scores {
+			line("v%d = %s * %s", i, boxText(s.A, p.Tile), boxText(s.B, p.Tile))
+		}
+		nestText(line, k.Body, p.Tile)
+		for i := range k.Sinks {
+			s := &k.Sinks[i]
+			how := "in the accumulator"
+			if p.spilled(k, s) {
+				how = "in DRAM"
+			}
+			line("acc%d += v%d * %s, %s", i, s.Value, boxText(s.B, p.Tile), how)
+		}
+		for i := range k.Sinks {
+			for _, o := range k.Sinks[i].Post.Out {
+				line("store acc%d to %s", i, boxText(o.To, p.Tile))
+			}
+		}
 	case *legal.Gather:
 		line("for rows in 0..%d: load indices, gather rows of %d from b%d, store to b%d", k.Rows, k.Width, k.Table.Buf.ID, k.Out.Buf.ID)
 	case *legal.Scatter:

@@ -21,6 +21,8 @@ func (p *Program) dropDead() {
 			if k.Post != nil {
 				k.Post.dropStores(live)
 			}
+		case *Walk:
+			k.dropStores(live)
 		}
 		for _, a := range k.Reads() {
 			if a != nil {

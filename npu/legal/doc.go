@@ -1,7 +1,8 @@
 // Package legal is the first level below graph operators: programs of a few kinds of kernels over flat buffers.
 //
 // A [Nest] computes element by element and reduces, over a box of loop indices; a [Contract] is a sum of products that a
-// matrix unit can take, matrix products and convolutions alike; a [Gather] reads and a [Scatter] writes rows whose place
+// matrix unit can take, matrix products and convolutions alike; a [Walk] is products, a nest on their sums and products of
+// its values, tile by tile; a [Gather] reads and a [Scatter] writes rows whose place
 // is data. Everything else is addressing: a kernel reads and writes its buffers through an [Access], an affine map from
 // loop indices to elements, so transposition, slicing, padding, broadcasting and the windows of a convolution cost no
 // kernel of their own. Shapes are numbers at this level.
@@ -18,4 +19,6 @@
 //  5. A statement reads earlier values only, and its type follows from theirs.
 //  6. A reduction leaves out the dimensions that it reduces; nothing else does.
 //  7. In a contraction the first operand does not vary along n, the second not along m, the result not along k.
+//  8. In a walk scores are sums over dimensions outside of the square, sinks over dimensions of it, and what a sink is scaled by does
+//     not vary along these.
 package legal

@@ -86,7 +86,7 @@ type Fallback struct {
 	Node, Op, Reason string
 }
 
-// Kernel is a *Nest, *Contract, *Gather or *Scatter.
+// Kernel is a *Nest, *Contract, *Walk, *Gather or *Scatter.
 type Kernel interface {
 	// Origin returns what the kernel was made from.
 	Origin() *Origin

@@ -42,6 +42,8 @@ func Text(k Kernel) string {
 		} else {
 			k.Post.text(&b)
 		}
+	case *Walk:
+		k.text(&b)
 	case *Gather:
 		fmt.Fprintf(&b, "gather i0<%d i1<%d %s\n    table[%d] = %s\n    index = %s\n    out = %s", k.Rows, k.Width, k.Origin0.Node,
 			k.TableRows, k.Table, k.Index, k.Out)

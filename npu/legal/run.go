@@ -31,8 +31,10 @@ func (p *Program) Run(mem [][]float64) error {
 		var err error
 		switch k := k.(type) {
 		case *Nest:
-			k.run(mem, nil)
+			k.run(mem)
 		case *Contract:
+			k.run(mem)
+		case *Walk:
 			k.run(mem)
 		case *Gather:
 			err = k.run(mem)
@@ -74,11 +76,16 @@ func each(dims []int, mask uint32, f func(index []int)) {
 	walk(0)
 }
 
-// run executes the nest; sums are the values of value 0 of an epilogue, over all dimensions.
-func (k *Nest) run(mem [][]float64, sums []float64) {
+// run executes the nest; sums are the values of those whose loads are nil, over all dimensions.
+func (k *Nest) run(mem [][]float64, sums ...[]float64) {
+	k.values(mem, sums...)
+}
+
+// values does so and returns all values, each with its strides by dimension.
+func (k *Nest) values(mem [][]float64, sums ...[]float64) (vals [][]float64, strides [][]int) {
 	varies := k.Varies()
-	strides := make([][]int, len(varies))
-	vals := make([][]float64, len(varies))
+	strides = make([][]int, len(varies))
+	vals = make([][]float64, len(varies))
 	for v, mask := range varies {
 		strides[v] = make([]int, len(k.Dims))
 		n := 1
@@ -99,7 +106,7 @@ func (k *Nest) run(mem [][]float64, sums []float64) {
 	}
 	for v, a := range k.In {
 		if a == nil {
-			vals[v] = sums
+			vals[v] = sums[v]
 			continue
 		}
 		each(k.Dims, varies[v], func(index []int) { *place(v, index) = a.read(mem, index) })
@@ -154,6 +161,7 @@ func (k *Nest) run(mem [][]float64, sums []float64) {
 			mem[o.To.Buf.ID][at] = *place(o.Value, index)
 		})
 	}
+	return vals, strides
 }
 
 // rounded brings x into the range of values of elem.

@@ -43,6 +43,8 @@ func (p *Program) Verify() error {
 			k.verify(bad)
 		case *Contract:
 			k.verify(bad)
+		case *Walk:
+			k.verify(bad)
 		case *Gather:
 			verifyAccess(k.Table, []int{k.TableRows, k.Width}, false, bad)
 			verifyAccess(k.Index, []int{k.Rows}, false, bad)
@@ -112,7 +114,10 @@ func (a *Access) injective(dims []int) bool {
 	return true
 }
 
-func (k *Nest) verify(bad complaint) {
+func (k *Nest) verify(bad complaint) { k.verifyLoads(1, bad) }
+
+// verifyLoads checks a nest of which the first sums loads may be sums of products.
+func (k *Nest) verifyLoads(sums int, bad complaint) {
 	if len(k.Dims) > 32 || slices.Min(append([]int{1}, k.Dims...)) < 1 {
 		bad(3, "dimensions %v", k.Dims)
 		return
@@ -120,7 +125,7 @@ func (k *Nest) verify(bad complaint) {
 	elems := make([]graph.DataType, 0, len(k.In)+len(k.Body))
 	for i, a := range k.In {
 		if a == nil {
-			if i > 0 {
+			if i >= sums {
 				bad(5, "load %d reads nothing", i)
 			}
 			elems = append(elems, graph.Float)

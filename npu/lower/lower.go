@@ -53,33 +53,13 @@ func (r *Result) Tiles() string {
 // Model lowers m, whose graph must be sorted, in canonical form and free of calls of model-local functions; decompositions
 // are applied to m itself. Operators that have no lowering are listed in the result, which has no instructions then.
 func Model(m *graph.Model, opt Options) (*Result, error) {
-	p, err := legal.Lower(m)
+	p, err := kernels(m, opt)
 	if err != nil {
 		return nil, err
 	}
 	r := &Result{Legal: p}
 	if len(p.Fallbacks) > 0 {
 		return r, nil
-	}
-	if err := p.Verify(); err != nil {
-		return nil, fmt.Errorf("internal error in lowering to kernels: %w", err)
-	}
-	if !opt.Plain {
-		f := &legal.Fuser{Fits: emit.New(opt.Machine, nil).Fits, FitsPost: emit.New(opt.Machine, nil).FitsPost}
-		f.Run(p)
-		if p.MergeProducts() > 0 {
-			f.Run(p)
-		}
-		for range maxRounds {
-			if p.Recompute(f.Fits, f.FitsPost) == 0 {
-				break
-			}
-			f.Run(p)
-		}
-		p.Strips(opt.Machine.Scratchpad.Bytes / 2)
-		if err := p.Verify(); err != nil {
-			return nil, fmt.Errorf("internal error in fusing kernels: %w", err)
-		}
 	}
 	p.Cut(emit.New(opt.Machine, nil).FitsAlone)
 	if err := p.Verify(); err != nil {
@@ -118,6 +98,42 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 	}
 	r.Program = out
 	return r, nil
+}
+
+// kernels makes the kernels of m, joined where that is to be.
+func kernels(m *graph.Model, opt Options) (*legal.Program, error) {
+	w := newWalks(opt.Machine)
+	for {
+		p, err := legal.Lower(m)
+		if err != nil || len(p.Fallbacks) > 0 {
+			return p, err
+		}
+		if err := p.Verify(); err != nil {
+			return nil, fmt.Errorf("internal error in lowering to kernels: %w", err)
+		}
+		if opt.Plain {
+			return p, nil
+		}
+		f := &legal.Fuser{Fits: w.e.Fits, FitsPost: w.fitsPost}
+		f.Run(p)
+		if p.MergeProducts() > 0 {
+			f.Run(p)
+		}
+		for range maxRounds {
+			if p.Recompute(f.Fits, f.FitsPost) == 0 {
+				break
+			}
+			f.Run(p)
+		}
+		if !w.made(p) {
+			continue
+		}
+		p.Strips(opt.Machine.Scratchpad.Bytes / 2)
+		if err := p.Verify(); err != nil {
+			return nil, fmt.Errorf("internal error in fusing kernels: %w", err)
+		}
+		return p, nil
+	}
 }
 
 // maxRounds is how often values are made computable again and kernels joined in turn.

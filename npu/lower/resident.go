@@ -94,6 +94,20 @@ func timelines(p *legal.Program, groups []group) []*timeline {
 				} else {
 					touch(k.C, k.Dims, true)
 				}
+			case *legal.Walk:
+				for _, s := range k.Scores {
+					touch(s.A, k.Dims, false)
+					touch(s.B, k.Dims, false)
+				}
+				nest(k.Body)
+				for _, s := range k.Sinks {
+					touch(s.B, k.Dims, false)
+					nest(s.Post)
+					for _, o := range s.Post.Out { // perhaps it is added up in memory
+						l := out[o.To.Buf.ID]
+						l.barred = l.barred || s.Plain()
+					}
+				}
 			case *legal.Gather:
 				out[k.Table.Buf.ID].barred = true
 				touch(k.Table, []int{k.TableRows, k.Width}, false)

@@ -22,7 +22,13 @@ func schedule(kernels []legal.Kernel, e *emit.Emitter) []group {
 		touch[i] = legal.Touches(k)
 	}
 	done := make([]bool, len(kernels))
-	matrix := func(i int) bool { _, ok := kernels[i].(*legal.Contract); return ok }
+	matrix := func(i int) bool {
+		switch kernels[i].(type) {
+		case *legal.Contract, *legal.Walk:
+			return true
+		}
+		return false
+	}
 	// free reports whether kernel j can come before all that is left from i on, but those taken.
 	free := func(i, j int, taken map[int]bool) bool {
 		for x := i; x < j; x++ {
