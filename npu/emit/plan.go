@@ -20,6 +20,9 @@ type Plan struct {
 	Post []int
 	// KeepA and KeepB say that pieces of an operand of a contraction stay on chip until they have been read for the last time.
 	KeepA, KeepB bool
+	// Keep are the dimensions of a walk's batch and of its inner loops if operands that move along these alone stay on chip while the outer loops go
+	// on, 0 if they do not.
+	Keep uint32
 	// Cycles is the estimate by which the plan was chosen: of transfers and of computing.
 	DMA, Compute float64
 }

@@ -104,8 +104,14 @@ func (p *Plan) Text(k legal.Kernel) string {
 		nestText(line, k.Post, p.Post)
 	case *legal.Walk:
 		loops(p.Order, k.Dims)
+		load := func(a *legal.Access) string {
+			if p.stays(k, a) {
+				return boxText(a, p.Tile) + " once"
+			}
+			return boxText(a, p.Tile)
+		}
 		for i, s := range k.Scores {
-			line("v%d = %s * %s", i, boxText(s.A, p.Tile), boxText(s.B, p.Tile))
+			line("v%d = %s * %s", i, load(s.A), load(s.B))
 		}
 		nestText(line, k.Body, p.Tile)
 		for i := range k.Sinks {
@@ -114,7 +120,7 @@ func (p *Plan) Text(k legal.Kernel) string {
 			if p.spilled(k, s) {
 				how = "in DRAM"
 			}
-			line("acc%d += v%d * %s, %s", i, s.Value, boxText(s.B, p.Tile), how)
+			line("acc%d += v%d * %s, %s", i, s.Value, load(s.B), how)
 		}
 		for i := range k.Sinks {
 			for _, o := range k.Sinks[i].Post.Out {

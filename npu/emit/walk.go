@@ -26,6 +26,7 @@ type walkRun struct {
 // walkOperand is an operand of scores or sinks: its tiles on chip, of this step and perhaps of the next.
 type walkOperand struct {
 	a     *legal.Access
+	stays bool // until the batch is done
 	tiles []cached
 }
 
@@ -64,10 +65,10 @@ func (e *Emitter) Walk(k *legal.Walk, p *Plan) error {
 				return err
 			}
 			if i+1 < len(steps) {
-				r.forget(steps[i+1].t)
+				r.forget(steps[i].t, steps[i+1].t)
 			}
 		}
-		r.forget(box{})
+		r.forget(box{}, box{})
 		for _, p := range r.nest.places {
 			p.drop()
 		}
@@ -94,7 +95,7 @@ func (r *walkRun) prepare() error {
 		}
 	}
 	for _, a := range distinct(k) {
-		r.operands = append(r.operands, walkOperand{a: a})
+		r.operands = append(r.operands, walkOperand{a: a, stays: r.plan.stays(k, a)})
 	}
 	for i := range k.Scores {
 		r.products = append(r.products, r.product(i, k.Body.Out))
@@ -192,10 +193,17 @@ func (r *walkRun) operand(a *legal.Access, t box) (*place, error) {
 	return nil, errors.New("an operand that the walk does not have")
 }
 
-// forget drops the tiles of operands that the next step does not read.
-func (r *walkRun) forget(next box) {
+// forget drops the tiles of operands that the next step does not read and that do not stay.
+func (r *walkRun) forget(now, next box) {
+	same := next.lo != nil // the batch
+	for i := range now.lo {
+		same = same && (r.s.batch>>i&1 == 0 || now.lo[i] == next.lo[i])
+	}
 	for i := range r.operands {
 		o := &r.operands[i]
+		if o.stays && same {
+			continue
+		}
 		var keep []cached
 		for _, c := range o.tiles {
 			if next.lo != nil && slices.Equal(c.key, key(o.a, next)) {

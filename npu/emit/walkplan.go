@@ -140,13 +140,15 @@ func (e *Emitter) WalkPlans(k *legal.Walk) []*Plan {
 				if outer == s.cols && s.running != nil {
 					continue
 				}
-				p := e.walkPlan(k, s, tile, outer)
-				if p == nil {
-					continue
-				}
-				if id := idOf(p); !seen[id] {
-					seen[id] = true
-					plans = append(plans, p)
+				for _, keep := range []bool{false, true} {
+					p := e.walkPlan(k, s, tile, outer, keep)
+					if p == nil {
+						continue
+					}
+					if id := idOf(p); !seen[id] {
+						seen[id] = true
+						plans = append(plans, p)
+					}
 				}
 			}
 		}
@@ -157,7 +159,7 @@ func (e *Emitter) WalkPlans(k *legal.Walk) []*Plan {
 
 func idOf(p *Plan) string {
 	var b []byte
-	for _, list := range [][]int{p.Tile, p.Order} {
+	for _, list := range [][]int{p.Tile, p.Order, {int(p.Keep)}} {
 		for _, n := range list {
 			b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 		}
@@ -180,7 +182,7 @@ func share(dims []int, mask uint32, target int, tile []int) {
 }
 
 // walkPlan estimates one way to cut a walk, nil if it does not fit or sums would have to be added up in memory that cannot be.
-func (e *Emitter) walkPlan(k *legal.Walk, s *walkShape, tile []int, outer uint32) *Plan {
+func (e *Emitter) walkPlan(k *legal.Walk, s *walkShape, tile []int, outer uint32, keep bool) *Plan {
 	lim := e.limits()
 	p := &Plan{Tile: slices.Clone(tile)}
 	steps, tiles := 1, 1 // all steps; tiles of the outer loops
@@ -240,19 +242,43 @@ func (e *Emitter) walkPlan(k *legal.Walk, s *walkShape, tile []int, outer uint32
 	}
 	scratch := 1024
 	inner := (s.rows | s.cols) &^ outer
+	cut := cutMask(k.Dims, tile)
+	if keep {
+		if outer&cut == 0 || inner&cut == 0 {
+			return nil
+		}
+		p.Keep = s.batch | inner
+	}
+	batches := 1 // times that what stays is loaded
+	for i, d := range k.Dims {
+		if s.batch>>i&1 != 0 {
+			batches *= ceilDiv(d, tile[i])
+		}
+	}
+	once := 0.0
 	for _, a := range distinct(k) {
 		n := e.words(a, t, true)
 		cost := begin + e.dmaCycles(a, t)
-		if a.Varies()&inner&cutMask(k.Dims, tile) != 0 {
+		switch {
+		case p.stays(k, a):
+			parts := 1
+			for i, d := range k.Dims {
+				if a.Varies()&inner>>i&1 != 0 {
+					parts *= ceilDiv(d, tile[i])
+				}
+			}
+			scratch += (parts + 1) * n
+			once += float64(parts*batches) * cost
+		case a.Varies()&inner&cut != 0:
 			scratch += 2 * n
 			dma += cost
-		} else {
+		default:
 			scratch += 3 * n / 2
 			last += cost
 		}
 	}
 	for _, a := range k.Body.In[len(k.Scores):] {
-		if a.Varies()&inner&cutMask(k.Dims, tile) != 0 {
+		if a.Varies()&inner&cut != 0 {
 			dma += begin + e.dmaCycles(a, t)
 		} else {
 			last += begin + e.dmaCycles(a, t)
@@ -270,10 +296,16 @@ func (e *Emitter) walkPlan(k *legal.Walk, s *walkShape, tile []int, outer uint32
 		return nil
 	}
 	n := float64(steps)
-	p.DMA = n*dma + float64(tiles)*last
+	p.DMA = n*dma + float64(tiles)*last + once
 	start := last + dma + 2*float64(e.Machine.DMA.Latency) + vector + matrix
 	p.Compute = n*max(matrix, vector) + start
 	return p
+}
+
+// stays reports whether the plan keeps the tiles of an operand while the outer loops go on.
+func (p *Plan) stays(k *legal.Walk, a *legal.Access) bool {
+	moves := a.Varies() & k.Square & cutMask(k.Dims, p.Tile)
+	return p.Keep != 0 && moves != 0 && moves&^p.Keep == 0
 }
 
 // cutMask returns the dimensions that a tile cuts.
