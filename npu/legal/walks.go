@@ -82,12 +82,16 @@ func (wk *Walker) forward() int {
 			if !ok || i >= j || first.Post == nil || reducedOver(first.Post) == 0 || !wk.only(b, i, j) || !wk.between(i, j) {
 				continue
 			}
+			second, rest := wk.p.detached(second)
 			w := walkOf(first)
 			if !w.sink(second, left, b) || !w.makeRun(w.Sinks[0].Over) || !wk.Better(w, []Kernel{first, second}) {
 				continue
 			}
 			w.Origin0 = second.Origin0.of(first.Origin0, second.Origin0)
 			wk.p.Kernels[j] = w
+			if rest != nil {
+				wk.p.Kernels = slices.Insert(wk.p.Kernels, j+1, Kernel(rest))
+			}
 			wk.p.Kernels = slices.Delete(wk.p.Kernels, i, i+1)
 			return 1
 		}
@@ -212,6 +216,30 @@ func (k *Walk) inners(q *Contract, to []int) []int {
 		}
 	}
 	return out
+}
+
+// detached returns the contraction and its epilogue apart, if that reduces: the nest reads the sums from a buffer. Else it is nil.
+func (p *Program) detached(k *Contract) (*Contract, *Nest) {
+	if k.Post == nil || reducedOver(k.Post) == 0 {
+		return k, nil
+	}
+	c := k.Clone()
+	rest := c.Post
+	c.Post = nil
+	for _, o := range rest.Out {
+		if o.Value == 0 && o.To.Varies() == rest.loadVaries(nil) && o.To.Buf.Stored == graph.Undefined {
+			c.C = o.To.Clone()
+		}
+	}
+	if c.C == nil {
+		c.C = p.whole(graph.Float, rest.Dims, rest.loadVaries(nil))
+		p.Buffers = append(p.Buffers, c.C.Buf)
+	} else {
+		rest.Out = slices.DeleteFunc(rest.Out, func(o Store) bool { return o.To.Buf == c.C.Buf })
+	}
+	rest.In[0] = c.C.Clone()
+	rest.squeeze()
+	return c, rest
 }
 
 // operands returns the operands of scores and sinks.
