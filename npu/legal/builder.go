@@ -167,7 +167,7 @@ func (b *nest) store(v val, r reg) {
 }
 
 func (b *nest) storeAt(v val, coordinates [][]int, r reg) {
-	b.k.Out = append(b.k.Out, Store{v.access(coordinates).tidy(b.k.Dims), int(r)})
+	b.k.Out = append(b.k.Out, Store{To: v.access(coordinates).tidy(b.k.Dims), Value: int(r)})
 }
 
 // done numbers the values and adds the kernel to the program.

@@ -99,7 +99,7 @@ func (l *lowerer) window(s *space, a, b *Access, y val, c *Access, bias val, bia
 		if withBias {
 			sum = e.do(Add, sum, e.loadAt(bias, [][]int{biasAt}, 0))
 		}
-		e.k.Out = append(e.k.Out, Store{c.tidy(s.dims), int(e.wrap(sum, y.elem))})
+		e.k.Out = append(e.k.Out, Store{To: c.tidy(s.dims), Value: int(e.wrap(sum, y.elem))})
 		e.done()
 		return
 	}
@@ -118,7 +118,7 @@ func (l *lowerer) window(s *space, a, b *Access, y val, c *Access, bias val, bia
 	e := l.nest(outer)
 	e.loads = append(e.loads, nil)
 	sum := e.do(Add, 0, e.loadAt(bias, [][]int{biasAt}, 0))
-	e.k.Out = append(e.k.Out, Store{c.tidy(s.dims), int(e.wrap(sum, y.elem))})
+	e.k.Out = append(e.k.Out, Store{To: c.tidy(s.dims), Value: int(e.wrap(sum, y.elem))})
 	k.Post = e.finish()
 	l.add(k)
 }
@@ -224,6 +224,6 @@ func (l *lowerer) transposed(n *graph.Node, g *op.Geometry, ph []phase, groups i
 	if bias.buf != nil || bias.imm != nil {
 		v = b.loadAt(bias, [][]int{biasAt}, 0)
 	}
-	b.k.Out = append(b.k.Out, Store{y.access(yc).tidy(dims), int(v)})
+	b.k.Out = append(b.k.Out, Store{To: y.access(yc).tidy(dims), Value: int(v)})
 	b.done()
 }

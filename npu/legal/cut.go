@@ -55,7 +55,7 @@ func (p *Program) cut(k *Nest) (first, rest *Nest) {
 	for _, v := range roots {
 		to := p.whole(elems[v], k.Dims, varies[v])
 		p.Buffers = append(p.Buffers, to.Buf)
-		first.Out = append(first.Out, Store{to, v})
+		first.Out = append(first.Out, Store{To: to, Value: v})
 		number[v] = len(rest.In)
 		rest.In = append(rest.In, to.Clone())
 	}
@@ -75,7 +75,7 @@ func (p *Program) cut(k *Nest) (first, rest *Nest) {
 		rest.Body = append(rest.Body, s)
 	}
 	for _, o := range c.Out {
-		rest.Out = append(rest.Out, Store{o.To, number[o.Value]})
+		rest.Out = append(rest.Out, Store{o.To, number[o.Value], o.Part})
 	}
 	first.Tidy()
 	rest.Tidy()

@@ -324,10 +324,10 @@ func concat(p, c *Nest) *Nest {
 		m.Body = append(m.Body, s)
 	}
 	for _, o := range p.Out {
-		m.Out = append(m.Out, Store{o.To, ofP(o.Value)})
+		m.Out = append(m.Out, Store{o.To, ofP(o.Value), o.Part})
 	}
 	for _, o := range c.Out {
-		m.Out = append(m.Out, Store{o.To, ofC(o.Value)})
+		m.Out = append(m.Out, Store{o.To, ofC(o.Value), o.Part})
 	}
 	m.Tidy()
 	return m
@@ -349,11 +349,11 @@ func (k *Contract) split(dim, n int) bool {
 // joinPost returns the contraction that does what p and then c do, nil if they do not go together: every dimension of c must
 // be one of the sums.
 func (f *Fuser) joinPost(p *Contract, c *Nest, b *Buffer) *Contract {
-	q := &Contract{Origin0: p.Origin0.of(p.Origin0, c.Origin0), Dims: slices.Clone(p.Dims), Kind: slices.Clone(p.Kind), A: p.A.Clone(), B: p.B.Clone()}
+	q := &Contract{Origin0: p.Origin0.of(p.Origin0, c.Origin0), Dims: slices.Clone(p.Dims), Kind: slices.Clone(p.Kind), A: p.A.Clone(), B: p.B.Clone(), Part: p.Part}
 	if p.Post != nil {
 		q.Post = p.Post.Clone()
 	} else {
-		q.Post = &Nest{Origin0: p.Origin0, In: []*Access{nil}, Out: []Store{{p.C.Clone(), 0}}}
+		q.Post = &Nest{Origin0: p.Origin0, In: []*Access{nil}, Out: []Store{{To: p.C.Clone()}}}
 		for i, d := range p.Dims {
 			if p.Kind[i] == K {
 				d = 1

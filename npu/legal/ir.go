@@ -142,6 +142,7 @@ type Nest struct {
 type Store struct {
 	To    *Access
 	Value int
+	Part  string // as in Stmt, of a node that only moves elements
 }
 
 // Stmt computes one value from earlier ones.
@@ -152,6 +153,9 @@ type Stmt struct {
 	Imm  float64 // of constants
 	Dim  int     // of Iota
 	Over uint32  // dimensions that a reduction reduces, by bit
+	// Part is the cluster of fuse that the statement's node is of, Again says that it repeats what its own kernel computes too.
+	Part  string
+	Again bool
 }
 
 // Contract adds up products: C[b,m,n] = sum over k of A[b,m,k]*B[b,k,n], where each letter stands for the dimensions of
@@ -162,7 +166,8 @@ type Contract struct {
 	Kind    []Kind
 	A, B    *Access
 	C       *Access
-	Post    *Nest // over Dims; dimensions of kind K are 1 in it
+	Post    *Nest  // over Dims; dimensions of kind K are 1 in it
+	Part    string // as in Stmt, of the sums
 }
 
 // Kind is the part a dimension plays in a contraction.

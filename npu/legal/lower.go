@@ -218,6 +218,7 @@ func (l *lowerer) add(k Kernel) {
 	if id, rule := l.node.Meta.Get(graph.MetaCluster), l.node.Meta.Get(graph.MetaRule); id != "" {
 		o.Clusters = strings.TrimSuffix(id+"/"+rule, "/")
 	}
+	stamp(k, o.Clusters)
 	l.p.Kernels = append(l.p.Kernels, k)
 }
 

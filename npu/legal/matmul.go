@@ -76,7 +76,7 @@ func (l *lowerer) contract(t contraction) {
 	e := &epilogue{nest: l.nest(outer), axes: t.c.axes, r: r}
 	e.loads = append(e.loads, nil)
 	y := t.post(e, 0)
-	e.k.Out = append(e.k.Out, Store{l.sideAccess(&t.c, r), int(y)})
+	e.k.Out = append(e.k.Out, Store{To: l.sideAccess(&t.c, r), Value: int(y)})
 	k.Post = e.finish()
 	l.add(k)
 }

@@ -174,7 +174,7 @@ func (k *Contract) widened(left bool, n, from, into int) *Contract {
 	if left {
 		kind = M
 	}
-	m := &Contract{Origin0: k.Origin0, Dims: slices.Insert(slices.Clone(k.Dims), 0, n), Kind: slices.Insert(slices.Clone(k.Kind), 0, kind),
+	m := &Contract{Origin0: k.Origin0, Part: k.Part, Dims: slices.Insert(slices.Clone(k.Dims), 0, n), Kind: slices.Insert(slices.Clone(k.Kind), 0, kind),
 		A: k.A.widened(len(k.Dims), 0, 1), B: k.B.widened(len(k.Dims), 0, 1)}
 	if left {
 		m.A = k.A.widened(len(k.Dims), from, n)

@@ -114,7 +114,7 @@ func (r *recomputer) drop(i int, n *Nest, j int, plain bool) bool {
 	for _, l := range rc.leaves {
 		if l.fresh {
 			r.p.Buffers = append(r.p.Buffers, l.a.Buf)
-			n.Out = append(n.Out, Store{l.a, l.value})
+			n.Out = append(n.Out, Store{To: l.a, Value: l.value})
 			r.writers[l.a.Buf] = []int{i}
 		}
 	}
@@ -355,7 +355,7 @@ func (r *recomputer) inlined(c, n *Nest, to *Access, rc *recipe) *Nest {
 		}
 		base := len(body)
 		for _, s := range rc.body {
-			s.Args = slices.Clone(s.Args)
+			s.Args, s.Again = slices.Clone(s.Args), true
 			for y, v := range s.Args {
 				if v < len(leaves) {
 					s.Args[y] = leaves[v]

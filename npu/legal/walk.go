@@ -28,6 +28,7 @@ type Walk struct {
 type Score struct {
 	A, B *Access
 	Over uint32
+	Part string // as in Contract
 }
 
 // Sink sums products of a value of the body and B over dimensions of the square. Its epilogue, over the other dimensions of the square and those of
@@ -39,6 +40,7 @@ type Sink struct {
 	Scale  int
 	Divide bool
 	Post   *Nest
+	Part   string // as in Contract
 }
 
 // Origin returns where the kernel comes from.
@@ -88,7 +90,7 @@ func walkOf(c *Contract) *Walk {
 		}
 	}
 	w.Square = (uint32(1)<<len(c.Dims) - 1) &^ over
-	w.Scores = []Score{{c.A, c.B, over}}
+	w.Scores = []Score{{A: c.A, B: c.B, Over: over, Part: c.Part}}
 	return w
 }
 

@@ -154,7 +154,7 @@ func (k *Walk) sink(c *Contract, left bool, b *Buffer) bool {
 		}
 	}
 	at := writeOf(k.Body, b)
-	s := Sink{Value: k.Body.Out[at].Value, B: q.B, Over: over, Scale: -1, Post: q.Post}
+	s := Sink{Value: k.Body.Out[at].Value, B: q.B, Over: over, Scale: -1, Post: q.Post, Part: q.Part}
 	s.B.renumber(to, len(k.Dims))
 	s.Post.renumber(to, dims)
 	if s.Value < len(k.Body.In) { // sinks read what the body computes
@@ -258,7 +258,7 @@ func (k *Walk) operands() []*Access {
 func (k *Contract) withPost() *Contract {
 	q := k.Clone()
 	if q.Post == nil {
-		q.Post = &Nest{Origin0: q.Origin0, Dims: q.outer(), In: []*Access{nil}, Out: []Store{{q.C, 0}}}
+		q.Post = &Nest{Origin0: q.Origin0, Dims: q.outer(), In: []*Access{nil}, Out: []Store{{To: q.C}}}
 		q.C = nil
 	}
 	return q

@@ -53,17 +53,13 @@ func (r *Result) Tiles() string {
 // Model lowers m, whose graph must be sorted, in canonical form and free of calls of model-local functions; decompositions
 // are applied to m itself. Operators that have no lowering are listed in the result, which has no instructions then.
 func Model(m *graph.Model, opt Options) (*Result, error) {
-	p, err := kernels(m, opt)
+	p, err := fitting(m, opt)
 	if err != nil {
 		return nil, err
 	}
 	r := &Result{Legal: p}
 	if len(p.Fallbacks) > 0 {
 		return r, nil
-	}
-	p.Cut(emit.New(opt.Machine, nil).FitsAlone)
-	if err := p.Verify(); err != nil {
-		return nil, fmt.Errorf("internal error in cutting kernels: %w", err)
 	}
 	out := &isa.Program{Machine: opt.Machine, Name: p.Name, SourceHash: opt.Source}
 	groups := make([]group, len(p.Kernels))
