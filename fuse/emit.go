@@ -112,6 +112,20 @@ func (c *Cluster) mark(m *graph.Meta) {
 	}
 }
 
+// notePlaces leaves the places of nodes outside of clusters that are not in their order any more.
+func (e *emitter) notePlaces(g *graph.Graph) {
+	last := 0
+	for _, n := range g.Nodes {
+		switch at := e.places[n]; {
+		case at == 0: // a call
+		case at < last:
+			n.Meta.Set(metaPlace, strconv.Itoa(at))
+		default:
+			last = at
+		}
+	}
+}
+
 // identifier returns a rule's name as part of a function's.
 func identifier(rule string) string {
 	out := []byte(rule)

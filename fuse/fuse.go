@@ -16,6 +16,9 @@ type Options struct {
 	Dims    map[string]int64 // sizes of symbolic dimensions, for the cost model alone
 	Flat    bool             // leave the nodes where they are and say in their metadata which cluster they are of
 	Explain bool             // collect reasons against merges
+	// Kernels, if it is not nil, are nodes of the main graph that the compiler for the machine makes a kernel of each: the clusters then are
+	// those.
+	Kernels [][]*graph.Node
 	// Allow is asked before each cluster is made; nil allows all. After a refusal no more are made.
 	Allow func(format string, args ...any) bool
 }
@@ -57,8 +60,9 @@ type Result struct {
 }
 
 var (
-	errPhases = errors.New("one is of the forward part, the other of the backward part or the optimizer")
-	errCycle  = errors.New("a node outside would be needed by the cluster and need it")
+	errPhases  = errors.New("one is of the forward part, the other of the backward part or the optimizer")
+	errKernels = errors.New("the machine's compiler makes a kernel of each")
+	errCycle   = errors.New("a node outside would be needed by the cluster and need it")
 )
 
 // Run fuses the graphs of m, subgraphs included, which must be sorted. The bodies of the model's own functions are left alone.
@@ -69,7 +73,11 @@ func Run(m *graph.Model, opt Options) (*Result, error) {
 	for g := range m.Graph.Graphs() {
 		p := &planner{facts: f, machine: opt.Machine, part: newPartition(g), opt: &opt, refused: map[[2]*graph.Node]error{}}
 		p.isolate()
-		p.plan()
+		if opt.Kernels != nil && g == m.Graph {
+			p.asked(opt.Kernels)
+		} else {
+			p.plan()
+		}
 		plans = append(plans, p)
 	}
 	e := newEmitter(m)
@@ -223,6 +231,11 @@ func (r *Result) emit(m *graph.Model, e *emitter, plans []*planner, opt Options)
 		c.Call = e.call(g, c)
 	}
 	sweep(inside)
+	if !opt.Flat {
+		for _, p := range plans {
+			e.notePlaces(p.part.g)
+		}
+	}
 	r.Shared = len(m.Functions) - before
 }
 
@@ -243,7 +256,11 @@ func (p *planner) explain(r *Result) {
 			r.Left = append(r.Left, Refusal{A: n.Label(), Why: p.fusible(n)})
 		}
 		for _, s := range p.part.readers(q) {
-			if err := p.refused[[2]*graph.Node{n, s.nodes[0]}]; err != nil {
+			err := p.refused[[2]*graph.Node{n, s.nodes[0]}]
+			if err == nil {
+				err = p.apart(q, s)
+			}
+			if err != nil {
 				r.Refusals = append(r.Refusals, Refusal{n.Label(), s.nodes[0].Label(), err.Error()})
 			}
 		}

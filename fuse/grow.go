@@ -17,6 +17,7 @@ type planner struct {
 	only    phase                    // what grows: this phase, or any
 	behind  bool                     // nothing grows in front of products
 	refused map[[2]*graph.Node]error // last reason against a merge, by the first nodes of the two groups
+	homes   map[*graph.Node][]int    // kernels that compute parts of a node, nil if the compiler was not asked
 }
 
 // phase tells parts of a training graph apart that are not mixed: forward values are wanted by who runs the forward part

@@ -160,6 +160,12 @@ func (r *restorer) expand(n *graph.Node, f *graph.Function) error {
 // reorder gives nodes the places that they had. Those that were in no cluster take the places left, in the order in which they stand. Where an
 // edit has made that order wrong, sorting mends it.
 func (r *restorer) reorder() {
+	for _, n := range r.g.Nodes {
+		if at, err := strconv.Atoi(n.Meta.Get(metaPlace)); err == nil && r.places[n] == 0 {
+			r.places[n] = at
+		}
+		n.Meta.Delete(metaPlace)
+	}
 	taken := map[int]bool{}
 	for _, n := range r.g.Nodes {
 		taken[r.places[n]] = true

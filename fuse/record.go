@@ -18,6 +18,7 @@ const (
 	MetaSaved   = "gradtool.cluster.saved"  // bytes that need not be moved, a number or an expression in the symbolic dims
 	MetaInside  = "gradtool.cluster.inside" // names of the values that no longer cross the border, a JSON list
 	MetaNodes   = "gradtool.cluster.nodes"  // what Inline restores that the body does not say, see record
+	metaPlace   = "gradtool.cluster.place"  // of a node outside of clusters that calls have come in front of: its place, from 1
 )
 
 // Metadata of the model, for Inline to restore what the functions required.

@@ -73,12 +73,18 @@ says what stays apart, and why.`,
 	}
 }
 
-// fusePass groups nodes into clusters.
-func fusePass(opt fuse.Options, res **fuse.Result) pass.Pass {
+// fusePass groups nodes into clusters. ask, if it is not nil, says which nodes the compiler for the machine makes a kernel of each.
+func fusePass(opt fuse.Options, ask func(m *graph.Model) ([][]*graph.Node, error), res **fuse.Result) pass.Pass {
 	return pass.Pass{
 		Name: "fuse", Doc: "make calls of functions of what one kernel computes", Required: true, // its result is reported
 		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
 			opt.Allow = c.Allow
+			if ask != nil {
+				var err error
+				if opt.Kernels, err = ask(m); err != nil {
+					return false, err
+				}
+			}
 			r, err := fuse.Run(m, opt)
 			if err != nil {
 				return false, err
@@ -195,7 +201,7 @@ func runFuse(s *session) error {
 		return s.saveModel(out, m)
 	}
 	var res *fuse.Result
-	if err := s.runPasses(m, []pass.Pass{pass.Sort(), fusePass(opt, &res)}); err != nil {
+	if err := s.runPasses(m, []pass.Pass{pass.Sort(), fusePass(opt, s.asker(opt), &res)}); err != nil {
 		return err
 	}
 	if err := s.saveModel(out, m); err != nil {

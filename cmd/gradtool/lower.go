@@ -194,7 +194,12 @@ func (s *session) prepareLowering(m *graph.Model) error {
 	if open := inputSymbols(m); len(open) > 0 {
 		return hint(usagef("the sizes of dimensions %s are not known", strings.Join(open, ", ")), "give them with --dim %s=SIZE", open[0])
 	}
-	return s.runPasses(m, []pass.Pass{
+	return s.runPasses(m, s.loweringPasses())
+}
+
+// loweringPasses are the passes before a model is lowered.
+func (s *session) loweringPasses() []pass.Pass {
+	return []pass.Pass{
 		pass.Sort(),
 		{Name: "unfuse", Doc: "put the nodes of clusters back in the place of their calls", Required: true,
 			Run: func(_ *pass.Ctx, m *graph.Model) (bool, error) {
@@ -225,7 +230,7 @@ func (s *session) prepareLowering(m *graph.Model) error {
 				st, err := prune.Run(m, prune.Options{Allow: c.Allow})
 				return st.Changed(), err
 			}},
-	})
+	}
 }
 
 // tellLowered says what was made.

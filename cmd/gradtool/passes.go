@@ -35,7 +35,7 @@ func stagePasses() []struct {
 	}{
 		{"grad", gradPasses(nil, 0, nil, nil)},
 		{"prune", prunePasses(nil)},
-		{"fuse", []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), chunkPass(fuse.Chunking{}, nil), recomputePass(fuse.Options{}, nil), rewritePass(nil, nil), opsetPass(0), fusePass(fuse.Options{}, nil)}},
+		{"fuse", []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), chunkPass(fuse.Chunking{}, nil), recomputePass(fuse.Options{}, nil), rewritePass(nil, nil), opsetPass(0), fusePass(fuse.Options{}, nil, nil)}},
 		{"inline", []pass.Pass{pass.Sort(), unfusePass(nil), pass.Inline(nil)}},
 	}
 }

@@ -107,20 +107,32 @@ type Origin struct {
 
 // of returns o for a kernel that others went into, given in order.
 func (o Origin) of(parts ...Origin) Origin {
-	join := func(field func(o *Origin) string) string {
+	all := func(field func(o *Origin) string) string {
 		var list []string
 		for i := range parts {
-			for _, x := range strings.Split(field(&parts[i]), " + ") {
-				if x != "" && !slices.Contains(list, x) {
-					list = append(list, x)
-				}
+			list = append(list, field(&parts[i]))
+		}
+		return join(list...)
+	}
+	o.Clusters = all(func(o *Origin) string { return o.Clusters })
+	o.Ops = all(func(o *Origin) string { return o.Ops })
+	return o
+}
+
+// plus stands between the names of clusters, and of operators, in a list.
+const plus = " + "
+
+// join returns the names in several lists, each once.
+func join(lists ...string) string {
+	var out []string
+	for _, l := range lists {
+		for x := range strings.SplitSeq(l, plus) {
+			if x != "" && !slices.Contains(out, x) {
+				out = append(out, x)
 			}
 		}
-		return strings.Join(list, " + ")
 	}
-	o.Clusters = join(func(o *Origin) string { return o.Clusters })
-	o.Ops = join(func(o *Origin) string { return o.Ops })
-	return o
+	return strings.Join(out, plus)
 }
 
 // Origin returns o itself: kernels embed it.

@@ -83,9 +83,14 @@ func (p *Program) mergeProducts() int {
 			gone[t.at] = true
 		}
 		at := list[0].at
+		var origins []Origin
 		for _, t := range list[:n] {
 			at = min(at, t.at)
+			k := p.Kernels[t.at].(*Contract)
+			origins = append(origins, k.Origin0)
+			m.adds(k)
 		}
+		m.Origin0 = m.Origin0.of(origins...)
 		p.Kernels[at], gone[at] = m, false
 		touch[at] = Touches(m)
 		merged += n - 1

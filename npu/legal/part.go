@@ -25,28 +25,60 @@ func stamp(k Kernel, cluster string) {
 	}
 }
 
-// parts calls f with the cluster of each thing that a kernel computes, and whether it is computed elsewhere too.
-func parts(k Kernel, f func(cluster string, again bool)) {
-	switch k := k.(type) {
-	case *Contract:
-		f(k.Part, false)
-	case *Gather, *Scatter:
-		f(k.Origin().Clusters, false)
-	}
-	n := statements(k)
-	if n == nil {
+// adds notes that the contraction computes what o did.
+func (k *Contract) adds(o *Contract) {
+	k.Part = join(k.Part, o.Part)
+	if k.Post == nil {
 		return
 	}
-	for i := range n.Body {
-		if n.Body[i].Op != ConstOp {
-			f(n.Body[i].Part, n.Body[i].Again)
+	for i := range k.Post.Body {
+		k.Post.Body[i].Part = join(k.Post.Body[i].Part, o.Post.Body[i].Part)
+	}
+	for i := range k.Post.Out {
+		k.Post.Out[i].Part = join(k.Post.Out[i].Part, o.Post.Out[i].Part)
+	}
+}
+
+// parts calls f with the cluster of each thing that a kernel computes, and whether it is computed elsewhere too.
+func parts(k Kernel, f func(cluster string, again bool)) {
+	each := func(joined string, again bool) {
+		for c := range strings.SplitSeq(joined, plus) {
+			if c != "" {
+				f(c, again)
+			}
 		}
 	}
-	for _, o := range n.Out {
-		if o.Value < len(n.In) {
-			f(o.Part, false)
+	of := func(n *Nest) {
+		if n == nil {
+			return
+		}
+		for i := range n.Body {
+			if n.Body[i].Op != ConstOp {
+				each(n.Body[i].Part, n.Body[i].Again)
+			}
+		}
+		for _, o := range n.Out {
+			if o.Value < len(n.In) {
+				each(o.Part, false)
+			}
 		}
 	}
+	switch k := k.(type) {
+	case *Contract:
+		each(k.Part, false)
+	case *Walk:
+		for _, s := range k.Scores {
+			each(s.Part, false)
+		}
+		of(k.Body)
+		for _, s := range k.Sinks {
+			each(s.Part, false)
+			of(s.Post)
+		}
+	case *Gather, *Scatter:
+		each(k.Origin().Clusters, false)
+	}
+	of(statements(k))
 }
 
 // Attribute names each kernel by the clusters that it computes parts of. What is computed again somewhere counts only where the cluster has
@@ -59,11 +91,11 @@ func (p *Program) Attribute() {
 	for _, k := range p.Kernels {
 		var list []string
 		parts(k, func(c string, again bool) {
-			if c != "" && !(again && first[c]) && !slices.Contains(list, c) {
+			if !(again && first[c]) && !slices.Contains(list, c) {
 				list = append(list, c)
 			}
 		})
-		k.Origin().Clusters = strings.Join(list, " + ")
+		k.Origin().Clusters = strings.Join(list, plus)
 	}
 }
 
@@ -72,5 +104,5 @@ func (o *Origin) List() []string {
 	if o.Clusters == "" {
 		return nil
 	}
-	return strings.Split(o.Clusters, " + ")
+	return strings.Split(o.Clusters, plus)
 }

@@ -23,11 +23,15 @@ func fitting(m *graph.Model, opt Options) (*legal.Program, error) {
 }
 
 // Marks returns for each kernel that m is computed by the marks of the nodes that went into it, those in the metadata entry
-// [graph.MetaCluster], in no order; nil if the model has operators that cannot be lowered.
+// [graph.MetaCluster]. A model of which a part cannot be lowered is an error.
 func Marks(m *graph.Model, opt Options) ([][]string, error) {
 	p, err := fitting(m, opt)
-	if err != nil || len(p.Fallbacks) > 0 {
+	if err != nil {
 		return nil, err
+	}
+	if n := len(p.Fallbacks); n > 0 {
+		f := p.Fallbacks[0]
+		return nil, fmt.Errorf("%d nodes cannot be lowered, the first: %s: %s", n, f.Node, f.Reason)
 	}
 	var out [][]string
 	for _, k := range p.Kernels {
