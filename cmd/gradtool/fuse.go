@@ -46,9 +46,10 @@ what was left alone. Runtimes without a kernel for the clusters merge equal node
 writes what they cannot merge.
 
 What pays is decided by a model of the memory traffic in which --dim gives symbolic dimensions sizes (8
-without). --target names a machine: merges are then compared by time, that of arithmetic or of memory traffic,
-whichever is longer, and small updates of an optimizer share a kernel where to begin one takes longest. --explain
-says what stays apart, and why.`,
+without). --target names a machine, and times are estimated: that of arithmetic or of memory traffic, whichever is
+longer. For cpu, merges are compared by time, and small updates of an optimizer share a kernel where to begin one
+takes longest. For an NPU, "gradtool lower" is asked which nodes it makes a kernel of at the sizes that --dim
+gives, and each of its kernels is a cluster. --explain says what stays apart, and why.`,
 		examples: []string{
 			"gradtool fuse model.onnx -o fused.onnx",
 			"gradtool grad --loss mse model.onnx | gradtool prune | gradtool fuse > train.onnx",

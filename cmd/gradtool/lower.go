@@ -255,6 +255,9 @@ func (s *session) tellLowered(nodes int, r *lower.Result) {
 		}
 		s.report.set("clusters", list)
 		clusters = fmt.Sprintf(", %d of %s in one kernel", single, count(len(list), "cluster"))
+		if single == len(list) {
+			clusters = fmt.Sprintf(", %s in one kernel each", count(single, "cluster"))
+		}
 	}
 	s.summaryf("%s -> %s%s, %s, %s of DRAM, for %s", count(nodes, "node"), count(len(r.Legal.Kernels), "kernel"), clusters, count(total, "instruction"),
 		size.Bytes(r.Program.DRAMBytes), r.Program.Machine.Name)

@@ -6,10 +6,11 @@
 // Kernels are made here. Networks are those in the folder that GRADTOOL_MODELS names, of the names in GRADTOOL_MODEL_LIST,
 // with loss and gradients. Cycles is the time of the whole program, loads and stores included. Array is the share of the
 // matrix unit's peak while it is busy; bound is the least time that one of the units or the DRAM path needs for what the program
-// does at its peak rate, and "of bound" that divided by the cycles.
+// does at its peak rate, and "of bound" that divided by the cycles. Clusters of fuse, with --target or without, are counted that are one kernel.
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log"
@@ -40,7 +41,7 @@ func main() {
 		log.Fatal(err)
 	}
 	t := table.New(table.Column{Title: "kernel"}, right("MACs"), right("cycles"), right("array"), right("bound"), right("of bound"),
-		table.Column{Title: "by"}, right("DRAM"), right("instructions"))
+		table.Column{Title: "by"}, right("DRAM"), right("instructions"), right("clusters"))
 	for _, k := range kernels() {
 		r, err := lower.Model(k.model, lower.Options{Machine: m})
 		if err != nil {
@@ -49,7 +50,7 @@ func main() {
 		if r.Program == nil {
 			log.Fatalf("%s: %v", k.name, r.Legal.Fallbacks)
 		}
-		row(t, k.name, r.Program, 0)
+		row(t, k.name, r.Program, 0, "")
 	}
 	networks(t, m, *top)
 	if err := t.Write(os.Stdout, table.Options{}); err != nil {
@@ -60,7 +61,7 @@ func main() {
 func right(title string) table.Column { return table.Column{Title: title, Right: true} }
 
 // row adds a program's figures to the table.
-func row(t *table.Table, name string, p *isa.Program, top int) {
+func row(t *table.Table, name string, p *isa.Program, top int, clusters string) {
 	tl, err := sim.Time(p)
 	if err != nil {
 		log.Fatalf("%s: %v", name, err)
@@ -96,7 +97,7 @@ func row(t *table.Table, name string, p *isa.Program, top int) {
 		array = fmt.Sprintf("%.1f %%", 100*compute/matrix)
 	}
 	t.Row(name, fmt.Sprint(macs), fmt.Sprintf("%.0f", tl.Cycles), array, fmt.Sprintf("%.0f", bound), fmt.Sprintf("%.1f %%", 100*bound/tl.Cycles), by,
-		size.Bytes(bytes), fmt.Sprint(instructions))
+		size.Bytes(bytes), fmt.Sprint(instructions), clusters)
 	if top == 0 {
 		return
 	}
@@ -204,6 +205,28 @@ func reduce(axis int64) *graph.Model {
 	return m
 }
 
+// inOne says how many clusters of a program are one kernel.
+func inOne(report string) string {
+	file, err := os.ReadFile(report)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var r struct{ Clusters []lower.Cluster }
+	if err := json.Unmarshal(file, &r); err != nil {
+		log.Fatal(err)
+	}
+	one := 0
+	for _, c := range r.Clusters {
+		if c.Kernels == 1 {
+			one++
+		}
+	}
+	if len(r.Clusters) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", one, len(r.Clusters))
+}
+
 // networks adds the training steps of networks.
 func networks(t *table.Table, m *machine.Machine, top int) {
 	root := os.Getenv("GRADTOOL_MODELS")
@@ -236,10 +259,22 @@ func networks(t *table.Table, m *machine.Machine, top int) {
 		}
 		train, step := filepath.Join(tmp, "train.onnx"), filepath.Join(tmp, "step.npu")
 		run(bin, "grad", "-q", "--loss", "softmax-cross-entropy,axis="+axis, filepath.Join(root, name, "model.onnx"), "-o", train)
-		for _, mode := range []string{"", "--unfused"} {
+		dim := "N=" + n
+		pruned, report := filepath.Join(tmp, "pruned.onnx"), filepath.Join(tmp, "report.json")
+		run(bin, "prune", "-q", train, "-o", pruned)
+		for _, mode := range []string{"", "--unfused", "fuse", "fuse --target"} {
+			from := pruned
+			if rest, ok := strings.CutPrefix(mode, "fuse"); ok {
+				from = filepath.Join(tmp, "fused.onnx")
+				args := []string{bin, "fuse", "-q", "--dim", dim, pruned, "-o", from}
+				if rest != "" {
+					args = append(args, "--target", m.Name)
+				}
+				run(args...)
+			}
 			start := time.Now()
-			args := []string{bin, "lower", "-q", "--machine", m.Name, "--dim", "N=" + n, train, "-o", step}
-			if mode != "" {
+			args := []string{bin, "lower", "-q", "--machine", m.Name, "--dim", dim, from, "-o", step, "--report", report}
+			if mode == "--unfused" {
 				args = append(args, mode)
 			}
 			run(args...)
@@ -252,7 +287,7 @@ func networks(t *table.Table, m *machine.Machine, top int) {
 			if err != nil {
 				log.Fatal(err)
 			}
-			row(t, fmt.Sprintf("%s step %s (lowered in %s)", name, mode, took), p, top)
+			row(t, fmt.Sprintf("%s step %s (lowered in %s)", name, mode, took), p, top, inOne(report))
 		}
 	}
 }
