@@ -79,12 +79,21 @@ func (l *Live) offsetBuffers() (list []offset.Buffer, which []*Buffer) {
 			continue
 		}
 		// Rounded sizes keep every offset a multiple: then the exact search, which works in units, applies.
-		size := (b.Bytes + Align - 1) / Align * Align
+		size := Aligned(b.Bytes)
 		list = append(list, offset.Buffer{ID: b.Name(), Lower: int64(b.First), Upper: int64(b.Last) + 1, Size: size})
 		which = append(which, b)
 	}
 	return list, which
 }
+
+// RoundedPeak returns the most bytes alive at one step, each buffer rounded up to Align: no arena for these lives is smaller.
+func (l *Live) RoundedPeak() int64 {
+	list, _ := l.offsetBuffers()
+	return offset.Bound(list)
+}
+
+// Aligned returns n rounded up to a multiple of Align: what n bytes take in an arena.
+func Aligned(n int64) int64 { return (n + Align - 1) / Align * Align }
 
 // quickEffort is the search for offsets that the greedy orders of a training step take, or quickEach for each buffer if that is
 // more.

@@ -52,7 +52,11 @@ type budgeter struct {
 	arena   int64 // the smallest so far
 	chosen  remat.Plan
 	applied recompute.Applied
-	base    int64 // bytes of the order given
+	own     int64 // bytes of the order given, where nothing is shared
+	shared  int64 // and where views and results in place are
+	base    int64 // the same as an arena has them, rounded up: what shares are of
+	idle    bool  // the order given keeps to the budget: nothing is computed again, and the model is planned as without one
+	idled   bool  // that was tried
 	flops   float64
 	more    float64 // FLOPs that come on top
 	solved  time.Duration
@@ -129,8 +133,7 @@ func (b *budgeter) planWithin(out target, path string) error {
 			if err := bindDims(m, b.dims); err != nil {
 				return false, err
 			}
-			passes := b.passes(memplan.PlanOptions{KeepOrder: true, Effort: b.effort(memplan.DefaultEffort)}, &made)
-			if err := b.runPasses(m, passes); err != nil {
+			if err := b.runPasses(m, b.passes(&made)); err != nil {
 				var low *recompute.BudgetError
 				if errors.As(err, &low) && !(low.Proved && low.Lowest > b.budget) && !b.again { // nobody knows that there are none
 					b.again, b.front = true, nil
@@ -142,6 +145,10 @@ func (b *budgeter) planWithin(out target, path string) error {
 				return true, b.writeCurve()
 			}
 			plan = made.Plan(b.dims)
+			if plan.Arena > b.budget && b.idle { // gaps in the arena
+				b.idle = false
+				return false, nil
+			}
 			if plan.Arena > b.budget && b.chosen.Peak > 0 { // gaps in the arena: ask for less
 				b.limit = b.chosen.Peak - 1
 				if b.arena == 0 || plan.Arena < b.arena {
@@ -195,9 +202,11 @@ func (b *budgeter) budgetError(m *graph.Model, err error) error {
 	return hint(low, "--curve shows the budgets that have plans")
 }
 
-// passes are those of plan, with one that computes values again.
-func (b *budgeter) passes(opt memplan.PlanOptions, res **memplan.Made) []pass.Pass {
-	list := planPasses(opt, res)
+// passes are those of plan, with one that computes values again and leaves the nodes in the order that they shall have.
+func (b *budgeter) passes(res **memplan.Made) []pass.Pass {
+	list := planPasses(func() memplan.PlanOptions {
+		return memplan.PlanOptions{KeepOrder: b.Bool("keep-order") || !b.idle, Effort: b.effort(memplan.DefaultEffort)}
+	}, res)
 	at := slices.IndexFunc(list, func(p pass.Pass) bool { return p.Name == "infer" })
 	return slices.Insert(list, at+1, pass.Pass{
 		Name: "recompute", Doc: "compute values again that would be kept too long", Required: true,
@@ -207,21 +216,32 @@ func (b *budgeter) passes(opt memplan.PlanOptions, res **memplan.Made) []pass.Pa
 
 // recompute brings the model within the limit.
 func (b *budgeter) recompute(m *graph.Model) error {
-	given, err := memplan.Analyze(m.Graph, nil, memplan.Options{})
-	if err != nil {
+	if err := b.measure(m); err != nil {
 		return err
 	}
+	var err error
 	opt := recompute.Options{Costs: b.costs}
-	if b.base = given.Peak; !b.Bool("keep-order") {
+	if opt.Policy, err = b.policy(m); err != nil {
+		return err
+	}
+	if !b.idled && !b.Bool("curve") {
+		b.idled, b.idle = true, b.base <= b.amount.Of(b.base)
+	}
+	if b.idle {
+		b.budget = b.amount.Of(b.base)
+		if b.problem, err = recompute.New(m, opt); err != nil {
+			return err
+		}
+		b.flops, b.chosen = b.problem.Work(), remat.Plan{Sequence: b.problem.Graph.Order, Peak: b.base}
+		return nil
+	}
+	if !b.Bool("keep-order") {
 		opt.Given = slices.Clone(m.Graph.Nodes)
 		ordered, err := memplan.Make(m.Graph, memplan.PlanOptions{Effort: 1})
 		if err != nil {
 			return err
 		}
 		ordered.Apply()
-	}
-	if opt.Policy, err = b.policy(m); err != nil {
-		return err
 	}
 	if b.problem, err = recompute.New(m, opt); err != nil {
 		return err
@@ -259,6 +279,20 @@ func (b *budgeter) recompute(m *graph.Model) error {
 	return err
 }
 
+// measure notes what the order given needs.
+func (b *budgeter) measure(m *graph.Model) error {
+	plain, err := memplan.Analyze(m.Graph, nil, memplan.Options{NoViews: true, NoInPlace: true})
+	if err != nil {
+		return err
+	}
+	given, err := memplan.Analyze(m.Graph, nil, memplan.Options{})
+	if err != nil {
+		return err
+	}
+	b.own, b.shared, b.base = plain.Peak, given.Peak, given.RoundedPeak()
+	return nil
+}
+
 // writeCurve prints what the plans of the front cost.
 func (b *budgeter) writeCurve() error {
 	type point struct {
@@ -282,7 +316,8 @@ func (b *budgeter) writeCurve() error {
 		// Rounded up, so that a share that is read here is enough where it is asked for.
 		t.Row(size.Bytes(x.Peak), fmt.Sprint(x.Peak), fmt.Sprintf("%.1f %%", math.Ceil(10*x.Share)/10), fmt.Sprintf("+%.2f %%", x.Cost), fmt.Sprintf("+%.2f %%", x.FLOPs), fmt.Sprint(x.Again))
 	}
-	b.report.set("own_peak_shared", b.base)
+	b.report.set("own_peak", b.own)
+	b.report.set("own_peak_shared", b.shared)
 	b.report.set("curve", points)
 	return b.save(b.dataTarget(), func(w io.Writer) error { return t.Write(w, table.Options{}) })
 }
@@ -293,10 +328,10 @@ func (b *budgeter) tell(m *memplan.Made, p *memplan.Plan, took time.Duration) {
 	if b.flops > 0 {
 		share = 100 * b.more / b.flops
 	}
-	b.summaryf("own order, shared %s, budget %s, planned %s, arena %s; %s computed again (FLOPs +%.2f %%), %s of barriers; %s", size.Bytes(b.base),
-		size.Bytes(b.budget), size.Bytes(m.Peak), size.Bytes(p.Arena), count(b.applied.Again, "node"), share, count(b.applied.Barriers, "node"), size.Duration(took))
+	b.summaryf("%s, budget %s, planned %s, arena %s; %s computed again (FLOPs +%.2f %%), %s of barriers; %s", ownText(b.own, b.shared), size.Bytes(b.budget), size.Bytes(m.Peak), size.Bytes(p.Arena), count(b.applied.Again, "node"), share, count(b.applied.Barriers, "node"), size.Duration(took))
 	r := b.report
-	r.set("own_peak_shared", b.base)
+	r.set("own_peak", b.own)
+	r.set("own_peak_shared", b.shared)
 	r.set("budget", b.budget)
 	r.set("peak", m.Peak)
 	r.set("model_peak", b.chosen.Peak)

@@ -58,7 +58,9 @@ func (s *session) planModel() error {
 	}
 	var made *memplan.Made
 	begin := time.Now()
-	if err := s.runPasses(m, planPasses(memplan.PlanOptions{KeepOrder: s.Bool("keep-order"), Effort: s.effort(memplan.DefaultEffort), Memories: memories}, &made)); err != nil {
+	if err := s.runPasses(m, planPasses(func() memplan.PlanOptions {
+		return memplan.PlanOptions{KeepOrder: s.Bool("keep-order"), Effort: s.effort(memplan.DefaultEffort), Memories: memories}
+	}, &made)); err != nil {
 		if errors.Is(err, offset.ErrExhausted) || errors.Is(err, offset.ErrImpossible) {
 			return hint(fmt.Errorf("%s: %w", path, err), "a larger --memory, or a last one without limit (--memory NAME), holds more; --explain without --memory says what is alive at the peak")
 		}
@@ -85,14 +87,14 @@ func (s *session) planModel() error {
 	return nil
 }
 
-// planPasses are the passes of plan. Nodes are planned in the form in which they are written.
-func planPasses(opt memplan.PlanOptions, res **memplan.Made) []pass.Pass {
+// planPasses are the passes of plan. Nodes are planned in the form in which they are written. opt is asked when that begins.
+func planPasses(opt func() memplan.PlanOptions, res **memplan.Made) []pass.Pass {
 	return []pass.Pass{
 		pass.Sort(), pass.Inline(isCluster), pass.Upgrade(), pass.Infer(), opsetPass(0),
 		{
 			Name: "plan", Doc: "put nodes in an order that needs little memory, and values in their places", Required: true,
 			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
-				made, err := memplan.Make(m.Graph, opt)
+				made, err := memplan.Make(m.Graph, opt())
 				if err != nil {
 					return false, err
 				}
@@ -165,6 +167,11 @@ func memoriesText(m *memplan.Made) string {
 	return strings.Join(parts, ", ")
 }
 
+// ownText says what the order given needs, without and with values that share bytes.
+func ownText(given, shared int64) string {
+	return fmt.Sprintf("own order %s, shared %s", size.Bytes(given), size.Bytes(shared))
+}
+
 // reportPlan says what was planned.
 func (s *session) reportPlan(m *memplan.Made, p *memplan.Plan, took time.Duration) {
 	outside := ""
@@ -178,8 +185,8 @@ func (s *session) reportPlan(m *memplan.Made, p *memplan.Plan, took time.Duratio
 		r.set("spilled_bytes", m.Spilled)
 		r.set("spilled_bound", m.SpilledBound)
 	}
-	s.summaryf("%s, %s; own order %s, planned %s (%+.1f %%); %s%s; %s", count(p.Steps, "node"), count(len(p.Values), "value"),
-		size.Bytes(m.Given), size.Bytes(m.Peak), percent(m.Peak, m.Given), where, outside, size.Duration(took))
+	s.summaryf("%s, %s; %s, planned %s (%+.1f %%); %s%s; %s", count(p.Steps, "node"), count(len(p.Values), "value"),
+		ownText(m.Given, m.Shared), size.Bytes(m.Peak), percent(m.Peak, m.Given), where, outside, size.Duration(took))
 	for _, o := range p.Outside {
 		s.verbosef("%q is not in the arena: %s", o.Name, o.Why)
 	}

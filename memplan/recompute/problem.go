@@ -17,12 +17,13 @@ import (
 // end. Where a node has results that are graph outputs and others that are not, the outputs are a unit of their own,
 // which is kept to the end; so are results that are small beside the first, such as the mask of a Dropout, which often
 // live longer: they are kept to their last reader. The last unit stands for the end of the run and reads all outputs.
+// Bytes are those that values take in an arena, so that what a plan says it needs is what one without gaps has.
 type Problem struct {
 	Model *graph.Model
 	Graph *remat.Graph
 	Nodes []*graph.Node // by unit; nil for results held apart and for the end
 	FLOPs []float64     // by unit, as the operator table counts them
-	Peak  int64         // of the order that the graph has, views and results in place included
+	Peak  int64         // of the order that the graph has, views and results in place included, in bytes of an arena
 
 	given []int32                // the units in the order of Options.Given
 	of    map[*graph.Value]int32 // unit of each result
@@ -44,24 +45,25 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.Peak, of: map[*graph.Value]int32{}, twin: map[int32]int32{}}
+	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.RoundedPeak(), of: map[*graph.Value]int32{}, twin: map[int32]int32{}}
 	space := map[*graph.Node]int64{}
 	for _, b := range live.Buffers {
 		if b.Node != nil {
-			space[b.Node] += b.Bytes
+			space[b.Node] += memplan.Aligned(b.Bytes)
 		}
 	}
 	elsewhere := map[*graph.Value]bool{} // lies where an input lay
 	for _, s := range live.State {
 		elsewhere[s.To] = true
 	}
-	bytes := func(v *graph.Value) int64 {
+	exact := func(v *graph.Value) int64 {
 		if v == nil || elsewhere[v] {
 			return 0
 		}
 		n, _ := memplan.SizeOf(v.Type).Int()
 		return max(n, 0)
 	}
+	bytes := func(v *graph.Value) int64 { return memplan.Aligned(exact(v)) }
 	p.kept = outputsOf(m.Graph)
 	price, err := opt.Costs.prices(m.Graph)
 	if err != nil {
@@ -88,7 +90,7 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 			case v == nil:
 			case p.kept[v]:
 				out, isOut = out+bytes(v), true
-			case v != main && 2*bytes(v) <= bytes(main):
+			case v != main && 2*exact(v) <= exact(main):
 				side, isSide = side+bytes(v), true
 			default:
 				own, isOwn = own+bytes(v), true
@@ -119,7 +121,7 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 			case v == nil:
 			case p.kept[v]:
 				p.of[v] = outs
-			case isSide && v != main && 2*bytes(v) <= bytes(main):
+			case isSide && v != main && 2*exact(v) <= exact(main):
 				p.of[v] = sides
 			default:
 				p.of[v] = u
