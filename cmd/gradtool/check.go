@@ -55,6 +55,13 @@ Ends with exit code 3 if something differs.`,
 
 func runCheck(s *session) error {
 	if s.Bool("equiv") {
+		list := []string{"data", "in", "symbolic", "engine"}
+		for _, f := range gradFlags() {
+			list = append(list, f.Names()[0])
+		}
+		if err := s.idleFlags("with --equiv, which compares two models as they are", list...); err != nil {
+			return err
+		}
 		m, closers, err := s.openPair()
 		defer closeAll(closers)
 		if err != nil {

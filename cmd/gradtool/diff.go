@@ -74,6 +74,11 @@ type opCount struct {
 }
 
 func runDiff(s *session) error {
+	if s.Bool("structure") {
+		if err := s.idleFlags("with --structure, which computes nothing", "random", "rtol", "atol", "dim"); err != nil {
+			return err
+		}
+	}
 	m, closers, err := s.openPair()
 	defer closeAll(closers)
 	if err != nil {
@@ -107,15 +112,17 @@ func runDiff(s *session) error {
 	s.report.set("differences", append([]string{}, apart...))
 	s.report.set("operators", append([]opCount{}, ops...))
 	s.report.set("results", append([]verdict{}, list...))
-	if s.Bool("json") {
+	equal := same && len(apart) == 0 && len(ops) == 0 && bad == 0
+	switch {
+	case s.Bool("json"):
 		err = s.print(s.report.encode)
-	} else {
+	case !s.quiet || !equal:
 		err = s.print(func(w io.Writer) error { return s.writeDiff(w, same, apart, ops, list) })
 	}
 	if err != nil {
 		return err
 	}
-	if same && len(apart) == 0 && len(ops) == 0 && bad == 0 {
+	if equal {
 		s.summaryf("no difference")
 		return nil
 	}

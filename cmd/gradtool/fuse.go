@@ -116,6 +116,15 @@ func (s *session) fuseOptions() (fuse.Options, error) {
 	if s.IsSet("opset") && !s.IsSet("for") {
 		return opt, usagef("--opset goes with --for: clusters leave operators as they are")
 	}
+	if s.IsSet("for") {
+		list := []string{"emit", "max-nodes"}
+		if !s.IsSet("recompute") {
+			list = append(list, "target", "on-chip")
+		}
+		if err := s.idleFlags("with --for, which makes no clusters", list...); err != nil {
+			return opt, err
+		}
+	}
 	if r := s.String("recompute"); s.IsSet("recompute") && r != "attention" {
 		return opt, usagef("--recompute %q: want attention", r)
 	}

@@ -74,6 +74,11 @@ func runLower(s *session) error {
 	if !slices.Contains([]string{"", "legal", "tile", "stream"}, level) {
 		return usagef("--print-level %q: want legal, tile or stream", level)
 	}
+	if level != "" {
+		if err := s.idleFlags("with --print-level, which prints on standard output", "output", "force"); err != nil {
+			return err
+		}
+	}
 	var out target
 	if level == "" {
 		if out, err = s.target(programName(path)); err != nil {

@@ -132,6 +132,10 @@ func (s *session) dims() (map[string]int64, error) {
 				bad = append(bad, usagef("--dim %q: want NAME=SIZE, such as N=8", part))
 				continue
 			}
+			if first, again := out[name]; again {
+				bad = append(bad, hint(usagef("--dim %s is given twice, as %d and as %d", name, first, n), "leave one out"))
+				continue
+			}
 			out[name] = n
 		}
 	}

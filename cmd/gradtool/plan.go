@@ -77,6 +77,9 @@ func runPlan(s *session) error {
 	if e := s.Int64("effort"); s.IsSet("effort") && (e < 1 || e > million) {
 		return usagef("--effort %d, want 1 to %d", e, million)
 	}
+	if err := s.idlePlanFlags(buffers || graph); err != nil {
+		return err
+	}
 	if (buffers || graph) && s.NArg() > 0 {
 		return usagef("--buffers and --remat-graph plan without a model, got %s", s.Args().First())
 	}
@@ -101,6 +104,20 @@ func runPlan(s *session) error {
 		return hint(usagef("--memory and --budget do not go together"), "plan within the budget first, then spread what that plan keeps: gradtool plan --budget ... | gradtool plan --keep-order --memory ...")
 	}
 	return s.planModel()
+}
+
+// idlePlanFlags refuses flags that would have no effect. bare says that there is no model.
+func (s *session) idlePlanFlags(bare bool) error {
+	switch {
+	case bare:
+		return s.idleFlags("without a model", "keep-order", "explain", "draw", "dim", "curve", "policy", "costs", "barrier", "external-data",
+			"base-dir", "importer", "print-after", "dump-passes", "time-passes", "no-verify")
+	case s.Bool("curve"):
+		return s.idleFlags("with --curve, which writes no model, but what each budget costs", "budget", "barrier", "explain", "draw", "external-data")
+	case !s.IsSet("budget"):
+		return s.idleFlags("without --budget: nothing is computed again", "policy", "costs", "barrier")
+	}
+	return nil
 }
 
 // effort returns how many steps of search to make.

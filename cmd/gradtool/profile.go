@@ -60,6 +60,11 @@ func runProfile(s *session) error {
 	if n := s.Int("top"); n < 0 {
 		return usagef("--top %d: want a number of rows, or 0 for all", n)
 	}
+	if by == "role" || by == "time" {
+		if err := s.idleFlags("with --by "+by+", which has a few rows", "top"); err != nil {
+			return err
+		}
+	}
 	p, err := s.readProgram(path)
 	if err != nil {
 		return err

@@ -207,7 +207,7 @@ func (s *session) runDevice(p *isa.Program, engine string, run func(inputs map[s
 	if s.Bool("json") {
 		return s.print(s.report.encode)
 	}
-	if s.String("output") == "-" {
+	if s.quiet || s.String("output") == "-" {
 		return nil
 	}
 	return s.print(func(w io.Writer) error { return s.outputTable(w, m, outs) })

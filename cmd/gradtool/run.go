@@ -120,7 +120,7 @@ func runRun(s *session) error {
 	if s.Bool("json") {
 		return s.print(s.report.encode)
 	}
-	if s.String("output") == "-" {
+	if s.quiet || s.String("output") == "-" {
 		return nil
 	}
 	return s.print(func(w io.Writer) error { return s.outputTable(w, m, outs) })

@@ -89,7 +89,7 @@ type session struct {
 // commonFlags are those that every verb takes. The library refuses global flags behind a verb, so each gets its own.
 func commonFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no messages but errors; run prints no table either, check and diff only where something differs"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "say more about each step"},
 		&cli.StringFlag{Name: "color", Value: "auto", DefaultText: "auto", Usage: "when to colour: `auto|always|never`"},
 	}
