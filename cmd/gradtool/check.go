@@ -240,7 +240,7 @@ func (s *session) checkDifferences(m *graph.Model) error {
 		}
 		sizes := bindGiven(m, targets)
 		bindResult(opt.Of[0].Type.Shape, shapes[opt.Of[0]], sizes)
-		if err := randomInputs(m, targets, sizes, seed); err != nil {
+		if err := randomInputs(m, targets, sizes, seed, indexBound); err != nil {
 			return err
 		}
 		feed = append(feed, targets[res.Target])

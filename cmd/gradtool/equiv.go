@@ -166,7 +166,7 @@ func (t *twins) feeds(x trial, seed uint64) ([2][]*op.Array, error) {
 		}
 	}
 	values := map[*graph.Value]*op.Array{}
-	if err := randomInputs(t.m[0], values, sizes, seed); err != nil {
+	if err := randomInputs(t.m[0], values, sizes, seed, indexBound); err != nil {
 		return out, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 77))

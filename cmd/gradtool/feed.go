@@ -235,9 +235,9 @@ func bindGiven(m *graph.Model, given map[*graph.Value]*op.Array) map[string]int6
 }
 
 // randomInputs makes values for the inputs that have none, of the sizes that their types and the given
-// symbols say: normal floats, integers within the bounds that uses as indices set, fair bools. Inputs of unknown size
+// symbols say: normal floats, integers below what bound says of an input, fair bools. Inputs of unknown size
 // are errors, all of them.
-func randomInputs(m *graph.Model, given map[*graph.Value]*op.Array, sizes map[string]int64, seed uint64) error {
+func randomInputs(m *graph.Model, given map[*graph.Value]*op.Array, sizes map[string]int64, seed uint64, bound func(v *graph.Value) int64) error {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	var bad []error
 	var missing []string
@@ -270,7 +270,7 @@ func randomInputs(m *graph.Model, given map[*graph.Value]*op.Array, sizes map[st
 		case err != nil:
 			bad = append(bad, fmt.Errorf("input %q, %s, is too large for random values: %w", v.Name, v.Type, err))
 		default:
-			given[v] = randomArray(rng, v, shape)
+			given[v] = randomArray(rng, v, shape, bound(v))
 		}
 	}
 	err := joinErrors(bad)
@@ -287,9 +287,8 @@ func randomInputs(m *graph.Model, given map[*graph.Value]*op.Array, sizes map[st
 	return nil
 }
 
-func randomArray(rng *rand.Rand, v *graph.Value, shape []int) *op.Array {
+func randomArray(rng *rand.Rand, v *graph.Value, shape []int, bound int64) *op.Array {
 	a := op.NewArray(v.Type.Elem, shape, false)
-	bound := indexBound(v)
 	for i := range a.Len() {
 		switch {
 		case a.IsFloat():
@@ -400,6 +399,11 @@ func leastDim(shape graph.Shape) (int64, bool) {
 // feed returns one value per input of m: given by --in, random with --random or always (for checks), else nil
 // for inputs with a default. The model's types must be inferred; symbols take the sizes of --dim and of given inputs.
 func (s *session) feed(m *graph.Model, given map[*graph.Value]*op.Array, always bool) ([]*op.Array, error) {
+	return s.feedBelow(m, given, always, indexBound)
+}
+
+// feedBelow is feed with what random integers are below of.
+func (s *session) feedBelow(m *graph.Model, given map[*graph.Value]*op.Array, always bool, bound func(v *graph.Value) int64) ([]*op.Array, error) {
 	seed, random, err := s.seed()
 	if err != nil {
 		return nil, err
@@ -416,7 +420,7 @@ func (s *session) feed(m *graph.Model, given map[*graph.Value]*op.Array, always 
 		sizes[name] = n
 	}
 	if random || always {
-		if err := randomInputs(m, given, sizes, seed); err != nil {
+		if err := randomInputs(m, given, sizes, seed, bound); err != nil {
 			return nil, err
 		}
 	}

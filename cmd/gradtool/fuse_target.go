@@ -48,7 +48,7 @@ func (s *session) kernelsOf(c *graph.Model, opt fuse.Options, mach *machine.Mach
 	if err := bindDims(c, dims); err != nil {
 		return nil, err
 	}
-	mg, err := pass.New(s.loweringPasses(), order(), pass.Options{})
+	mg, err := pass.New(s.loweringPasses(map[string]int64{}), order(), pass.Options{})
 	if err != nil {
 		return nil, err
 	}

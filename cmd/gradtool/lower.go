@@ -98,7 +98,8 @@ func runLower(s *session) error {
 		return err
 	}
 	nodes := len(m.Graph.Nodes)
-	if err := s.prepareLowering(m); err != nil {
+	bounds, err := s.prepareLowering(m)
+	if err != nil {
 		return err
 	}
 	source := ""
@@ -111,6 +112,7 @@ func runLower(s *session) error {
 	if err != nil {
 		return err
 	}
+	setBounds(r.Program, bounds)
 	if level == "legal" {
 		_, err := io.WriteString(s.stdout, r.Legal.String())
 		return stdoutError(err)
@@ -181,15 +183,26 @@ func fileHash(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// setBounds notes in a program what integers its inputs index, so that whoever makes values up makes those that it would make up for the
+// model. p may be nil.
+func setBounds(p *isa.Program, bounds map[string]int64) {
+	if p == nil {
+		return
+	}
+	for i := range p.Inputs {
+		p.Inputs[i].Below = bounds[p.Inputs[i].Name]
+	}
+}
+
 // prepareLowering gives dimensions their sizes, brings all operators into one form, puts function bodies in the place of calls, and
-// simplifies what the sizes decide.
-func (s *session) prepareLowering(m *graph.Model) error {
+// simplifies what the sizes decide. It returns what integer inputs are below of, by name.
+func (s *session) prepareLowering(m *graph.Model) (bounds map[string]int64, err error) {
 	dims, err := s.dims()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := bindDims(m, dims); err != nil {
-		return err
+		return nil, err
 	}
 	if len(dims) > 0 {
 		for g := range m.Graph.Graphs() {
@@ -197,13 +210,14 @@ func (s *session) prepareLowering(m *graph.Model) error {
 		}
 	}
 	if open := inputSymbols(m); len(open) > 0 {
-		return hint(usagef("the sizes of dimensions %s are not known", strings.Join(open, ", ")), "give them with --dim %s=SIZE", open[0])
+		return nil, hint(usagef("the sizes of dimensions %s are not known", strings.Join(open, ", ")), "give them with --dim %s=SIZE", open[0])
 	}
-	return s.runPasses(m, s.loweringPasses())
+	bounds = map[string]int64{}
+	return bounds, s.runPasses(m, s.loweringPasses(bounds))
 }
 
-// loweringPasses are the passes before a model is lowered.
-func (s *session) loweringPasses() []pass.Pass {
+// loweringPasses are the passes before a model is lowered. They enter into bounds what integer inputs are below of.
+func (s *session) loweringPasses(bounds map[string]int64) []pass.Pass {
 	return []pass.Pass{
 		pass.Sort(),
 		{Name: "unfuse", Doc: "put the nodes of clusters back in the place of their calls", Required: true,
@@ -230,6 +244,15 @@ func (s *session) loweringPasses() []pass.Pass {
 				return n > 0, err
 			}},
 		pass.Infer(),
+		{Name: "bounds", Doc: "note what integer inputs index", Required: true,
+			Run: func(_ *pass.Ctx, m *graph.Model) (bool, error) {
+				for _, v := range m.Graph.Inputs {
+					if v.Type.Elem.IsInt() {
+						bounds[v.Name] = indexBound(v)
+					}
+				}
+				return false, nil
+			}},
 		{Name: "prune", Doc: "fold constants, merge equal nodes, apply the rules, inline what is decided",
 			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
 				st, err := prune.Run(m, prune.Options{Allow: c.Allow})

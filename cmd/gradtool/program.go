@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -148,13 +149,15 @@ func (s *session) runNumerics() error {
 	if err := s.inspect(m); err != nil {
 		return err
 	}
-	if err := s.prepareLowering(m); err != nil {
+	bounds, err := s.prepareLowering(m)
+	if err != nil {
 		return err
 	}
 	r, err := lower.Model(m, lower.Options{Machine: mach})
 	if err != nil {
 		return err
 	}
+	setBounds(r.Program, bounds)
 	if err := s.fallbacks(r); err != nil {
 		return err
 	}
@@ -171,7 +174,12 @@ func (s *session) runDevice(p *isa.Program, engine string, run func(inputs map[s
 	if err != nil {
 		return err
 	}
-	feed, err := s.feed(m, given, false)
+	feed, err := s.feedBelow(m, given, false, func(v *graph.Value) int64 {
+		if n := p.Inputs[slices.Index(m.Graph.Inputs, v)].Below; n > 0 {
+			return n
+		}
+		return indexBound(v)
+	})
 	if err != nil {
 		return err
 	}

@@ -196,7 +196,7 @@ func evaluable(path, data string) (*graph.Model, []*op.Array, error) {
 	if work(m, sizes) > maxWork() {
 		return m, nil, errors.New("it is too large")
 	}
-	if err := randomInputs(m, given, sizes, 1); err != nil {
+	if err := randomInputs(m, given, sizes, 1, indexBound); err != nil {
 		return m, nil, err
 	}
 	in := make([]*op.Array, len(m.Graph.Inputs))

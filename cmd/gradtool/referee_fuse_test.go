@@ -130,7 +130,7 @@ func fusedInRuntime(t *testing.T, path string, dims map[string]int64) (clusters 
 		sizes[k] = v
 	}
 	given := map[*graph.Value]*op.Array{}
-	if err := randomInputs(m, given, sizes, 7); err != nil {
+	if err := randomInputs(m, given, sizes, 7, indexBound); err != nil {
 		t.Skip(err)
 	}
 	feed := map[string]*op.Array{}

@@ -113,7 +113,7 @@ func arity(name string) (lo, hi int, ok bool) {
 	case ".node", ".cost":
 		return 4, 4, true
 	case ".input", ".output":
-		return 5, 6, true
+		return 5, 8, true
 	}
 	return 0, 0, false
 }
@@ -192,7 +192,7 @@ func (a *assembler) directive(name string, w []string) error {
 	return err
 }
 
-// tensor reads an input or output: name, type, device type, shape, address and, perhaps, default.
+// tensor reads an input or output: name, type, device type, shape, address and, perhaps, default and a bound of integers.
 func tensor(w []string) (isa.Tensor, error) {
 	t := isa.Tensor{Name: w[0], Type: w[1], Shape: []int64{}}
 	ok := false
@@ -223,11 +223,18 @@ func tensor(w []string) (isa.Tensor, error) {
 	if t.Addr, err = strconv.ParseInt(w[4], 0, 64); err != nil {
 		return t, err
 	}
-	if len(w) > 5 {
-		if w[5] != "default" {
-			return t, fmt.Errorf("%q behind the address", w[5])
+	for w = w[5:]; len(w) > 0; w = w[1:] {
+		switch {
+		case w[0] == "default":
+			t.Default = true
+		case w[0] == "below" && len(w) > 1:
+			if t.Below, err = strconv.ParseInt(w[1], 10, 64); err != nil || t.Below < 1 {
+				return t, fmt.Errorf("below %q: want a number, 1 or more", w[1])
+			}
+			w = w[1:]
+		default:
+			return t, fmt.Errorf("%q behind the address", w[0])
 		}
-		t.Default = true
 	}
 	return t, nil
 }

@@ -30,7 +30,7 @@ func TestRoundTrip(t *testing.T) {
 	p.State = []isa.Pair{{Input: "x", Output: "z"}}
 	p.Cost = &isa.Cost{Cycles: 5, MACs: 6, DRAMRead: 7, DRAMWrite: 8}
 	p.Inputs[1].Default = true
-	p.Inputs = append(p.Inputs, isa.Tensor{Name: "s", Type: "int64", Device: isa.I32, Shape: []int64{}, Addr: 64})
+	p.Inputs = append(p.Inputs, isa.Tensor{Name: "s", Type: "int64", Device: isa.I32, Shape: []int64{}, Addr: 64, Default: true, Below: 10})
 	var text, first, second bytes.Buffer
 	if err := asm.Disassemble(&text, p, asm.Options{Data: true}); err != nil {
 		t.Fatal(err)

@@ -55,6 +55,9 @@ func Disassemble(w io.Writer, p *isa.Program, opt Options) error {
 			if t.Default {
 				b.WriteString(" default")
 			}
+			if t.Below != 0 {
+				fmt.Fprintf(b, " below %d", t.Below)
+			}
 			b.WriteString("\n")
 		}
 	}

@@ -57,6 +57,9 @@ type Tensor struct {
 	Addr   int64   `json:"addr"`
 	// Default says that a segment holds a value for an input that the caller does not give.
 	Default bool `json:"default,omitempty"`
+	// Below, if not 0, is a number above every integer that makes sense here: the least size of the axes that the input indexes. It is
+	// for who makes values up.
+	Below int64 `json:"below,omitempty"`
 }
 
 // Len returns the number of elements.
