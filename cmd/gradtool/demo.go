@@ -69,7 +69,7 @@ func runDemo(s *session) error {
 	if err := s.saveModel(out, m); err != nil {
 		return err
 	}
-	s.summaryf("%s (%s), a loss for it: %s", count(len(m.Graph.Nodes), "node"), model.Doc, model.Loss)
+	s.summaryf("%s (%s), a loss for it: %s", count(nodesOf(m.Graph), "node"), model.Doc, model.Loss)
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (s *session) demoGradient(model testmodels.Model) error {
 		out.path = model.Name + ".grad.onnx"
 	}
 	m := model.Build()
-	before := len(m.Graph.Nodes)
+	before := nodesOf(m.Graph)
 	spec, err := loss.Parse(model.Loss)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *session) demoGradient(model testmodels.Model) error {
 	}
 	return s.print(func(w io.Writer) error {
 		fmt.Fprintf(w, "%s: %s\n", model.Name, model.Doc)
-		fmt.Fprintf(w, "%s forward, %s with the gradient of the loss %s\n", count(before, "node"), count(len(m.Graph.Nodes), "node"), model.Loss)
+		fmt.Fprintf(w, "%s forward, %s with the gradient of the loss %s\n", count(before, "node"), count(nodesOf(m.Graph), "node"), model.Loss)
 		fmt.Fprintf(w, "on a batch of %d the loss is %.6f; its gradients:\n\n", feed[0].Shape[0], value(res.Loss).Float(0))
 		if err := s.writeTable(w, t); err != nil {
 			return err

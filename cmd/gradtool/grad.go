@@ -87,7 +87,7 @@ func blocked(err error) error {
 
 // reportGradient says what was added.
 func (s *session) reportGradient(m *graph.Model, res *autodiff.GradResult, before int) {
-	parts := []string{fmt.Sprintf("%s -> %s", count(before, "node"), count(len(m.Graph.Nodes), "node")), count(len(res.Grads), "gradient")}
+	parts := []string{fmt.Sprintf("%s -> %s", count(before, "node"), count(nodesOf(m.Graph), "node")), count(len(res.Grads), "gradient")}
 	var inputs []string
 	inputs = append(inputs, names(res.Cotangents)...)
 	extra := ""

@@ -36,6 +36,7 @@ type facts struct {
 	Outputs   []valueFact    `json:"outputs"`
 	Nodes     int            `json:"nodes"`     // of the main graph
 	AllNodes  int            `json:"all_nodes"` // and its subgraphs
+	Constants int            `json:"constants"` // of these: other verbs count without them
 	Roles     map[string]int `json:"nodes_by_role"`
 	Operators []opFact       `json:"operators"`
 	Inits     int            `json:"initializers"`
@@ -102,6 +103,9 @@ func factsOf(m *graph.Model) facts {
 	counts := map[string]int{}
 	for n := range g.AllNodes() {
 		f.AllNodes++
+		if n.Is("Constant") {
+			f.Constants++
+		}
 		counts[op.KeyOf(n).String()]++
 	}
 	for _, name := range sortedKeys(counts) {
@@ -162,6 +166,9 @@ func (f facts) write(w io.Writer) {
 	nodes := fmt.Sprint(f.Nodes)
 	if f.AllNodes > f.Nodes {
 		nodes += fmt.Sprintf(", with subgraphs %d", f.AllNodes)
+	}
+	if f.Constants > 0 {
+		nodes += fmt.Sprintf(", without constants %d", f.AllNodes-f.Constants)
 	}
 	if len(f.Roles) > 1 {
 		var roles []string

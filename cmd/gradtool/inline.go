@@ -56,7 +56,7 @@ func runInline(s *session) error {
 	if err := s.inspect(m); err != nil {
 		return err
 	}
-	before := len(m.Graph.Nodes)
+	before := nodesOf(m.Graph)
 	clusters := 0
 	passes := []pass.Pass{pass.Sort(), unfusePass(&clusters)}
 	if err := s.runPasses(m, passes); err != nil {
@@ -80,9 +80,9 @@ func runInline(s *session) error {
 	if n := functions - len(m.Functions); n > 0 {
 		what += ", " + count(n, "function")
 	}
-	s.summaryf("%s -> %s, %s inlined", count(before, "node"), count(len(m.Graph.Nodes), "node"), what)
+	s.summaryf("%s -> %s, %s inlined", count(before, "node"), count(nodesOf(m.Graph), "node"), what)
 	s.report.set("nodes_before", before)
-	s.report.set("nodes_after", len(m.Graph.Nodes))
+	s.report.set("nodes_after", nodesOf(m.Graph))
 	s.report.set("clusters", clusters)
 	s.report.set("functions", functions-len(m.Functions))
 	return nil

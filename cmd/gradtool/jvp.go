@@ -63,7 +63,7 @@ func runJVP(s *session) error {
 
 // reportJVP says what was added.
 func (s *session) reportJVP(m *graph.Model, res *autodiff.JVPResult, before int) {
-	s.summaryf("%s -> %s, %s (tangent %s: %s)", count(before, "node"), count(len(m.Graph.Nodes), "node"), count(len(res.Outputs), "derivative"),
+	s.summaryf("%s -> %s, %s (tangent %s: %s)", count(before, "node"), count(nodesOf(m.Graph), "node"), count(len(res.Outputs), "derivative"),
 		plural(len(res.Tangents), "input", "inputs"), few(names(res.Tangents)))
 	s.noteRenamed(res.Renamed)
 	type derivative struct {
@@ -99,7 +99,7 @@ func (s *session) noteRenamed(list []string) {
 func (s *session) reportSizes(m *graph.Model, before int) {
 	r := s.report
 	r.set("nodes_before", before)
-	r.set("nodes_after", len(m.Graph.Nodes))
+	r.set("nodes_after", nodesOf(m.Graph))
 	r.set("nodes_by_role", countRoles(m))
 	r.set("opset", m.Opset(""))
 	r.set("ir_version", m.IRVersion)
@@ -124,7 +124,7 @@ func (s *session) differentiate(name, doc string, add func(c *pass.Ctx, m *graph
 	if err := s.inspect(m); err != nil {
 		return nil, 0, err
 	}
-	before := len(m.Graph.Nodes)
+	before := nodesOf(m.Graph)
 	keep, err := s.keepCalls(m)
 	if err != nil {
 		return nil, 0, err
@@ -170,7 +170,7 @@ func runJacobian(s *session) error {
 	if res.Forward {
 		by = "column by column"
 	}
-	s.summaryf("%s -> %s, %s, computed %s", count(before, "node"), count(len(m.Graph.Nodes), "node"), count(len(res.Blocks), "Jacobian"), by)
+	s.summaryf("%s -> %s, %s, computed %s", count(before, "node"), count(nodesOf(m.Graph), "node"), count(len(res.Blocks), "Jacobian"), by)
 	s.noteRenamed(res.Renamed)
 	type block struct {
 		Of   string `json:"of"`

@@ -97,7 +97,7 @@ func runLower(s *session) error {
 	if err := s.inspect(m); err != nil {
 		return err
 	}
-	nodes := len(m.Graph.Nodes)
+	nodes := nodesOf(m.Graph)
 	bounds, err := s.prepareLowering(m)
 	if err != nil {
 		return err

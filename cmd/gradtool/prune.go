@@ -239,18 +239,21 @@ func carryPass(p *pruner, known map[string]*graph.Tensor) pass.Pass {
 	}
 }
 
-// computing returns the number of nodes in all graphs that are no constants.
+// computing returns the number of nodes in all graphs and functions that are no constants.
 func computing(m *graph.Model) int {
-	count := 0
-	graphs := []*graph.Graph{m.Graph}
+	count := nodesOf(m.Graph)
 	for _, f := range m.Functions {
-		graphs = append(graphs, f.Body)
+		count += nodesOf(f.Body)
 	}
-	for _, g := range graphs {
-		for n := range g.AllNodes() {
-			if !n.Is("Constant") {
-				count++
-			}
+	return count
+}
+
+// nodesOf returns the number of nodes in a graph and its subgraphs that are no constants: what verbs count.
+func nodesOf(g *graph.Graph) int {
+	count := 0
+	for n := range g.AllNodes() {
+		if !n.Is("Constant") {
+			count++
 		}
 	}
 	return count
