@@ -196,7 +196,7 @@ func (b *budgeter) budgetError(m *graph.Model, err error) error {
 	if pieces := b.inPieces(low); pieces != "" {
 		return hint(low, "%s", pieces)
 	}
-	if stacked(low) {
+	if stacked(m, low) {
 		return hint(low, "\"gradtool grad --loop-costs\" shows what gradients of loops keep of each iteration with --loop checkpoint:K or recompute")
 	}
 	return hint(low, "--curve shows the budgets that have plans")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gradtool/fuse"
+	"gradtool/graph"
 	"gradtool/graph/pass"
 	"gradtool/internal/size"
 	"gradtool/memplan/recompute"
@@ -40,9 +41,24 @@ func (b *budgeter) inPieces(low *recompute.BudgetError) string {
 }
 
 // stacked reports whether what a loop left for its gradient, iteration by iteration, has a large part in a refusal.
-func stacked(low *recompute.BudgetError) bool {
-	return slices.ContainsFunc(low.Alive, func(n recompute.Need) bool {
-		loop := strings.HasSuffix(n.Name, "(Loop)") || strings.HasSuffix(n.Name, "(Scan)")
-		return loop && n.Name != low.Step && n.Bytes > low.Budget/4
+func stacked(m *graph.Model, low *recompute.BudgetError) bool {
+	backward := map[*graph.Value]bool{} // what the gradient reads, in the bodies of its loops too
+	for _, n := range m.Graph.Nodes {
+		if n.Meta.Get(graph.MetaRole) == graph.RoleBackward {
+			for _, v := range slices.Concat(n.In, n.Captures()) {
+				backward[v] = v != nil
+			}
+		}
+	}
+	return slices.ContainsFunc(m.Graph.Nodes, func(n *graph.Node) bool {
+		carried := len(n.In) - 2
+		switch {
+		case n.Is("Scan"):
+			carried = len(n.In) - int(n.Int("num_scan_inputs", 0))
+		case !n.Is("Loop"):
+			return false
+		}
+		large := slices.ContainsFunc(low.Alive, func(x recompute.Need) bool { return strings.HasSuffix(x.Name, n.Label()) && x.Bytes > low.Budget/4 })
+		return large && slices.ContainsFunc(n.Out[min(max(carried, 0), len(n.Out)):], func(v *graph.Value) bool { return backward[v] })
 	})
 }
