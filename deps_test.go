@@ -31,7 +31,7 @@ const order = `
 	< autodiff/loss, autodiff/optim
 	< autodiff;
 
-	graph/op, graph/rewrite, graph/pass, graph/interp < prune, fuse, memplan;
+	graph/op, graph/rewrite, graph/pass, graph/interp < prune, fuse, fuse/batch, memplan;
 	memplan/offset, memplan/remat < memplan < memplan/recompute < cmd/...;
 
 	npu/machine, internal/half < npu/isa < npu/token, npu/binary, npu/asm;
@@ -47,7 +47,7 @@ const order = `
 	onnxio/internal/..., onnxio/onnxpb, internal/atomicfile, graph < onnxio, onnxio/onnxgo;
 	onnxio < onnxio/onnxgo;
 
-	autodiff, prune, fuse, npu/lower, npu/binary, npu/asm, npu/profile, viz, onnxio/onnxgo, testmodels,
+	autodiff, prune, fuse, fuse/batch, npu/lower, npu/binary, npu/asm, npu/profile, viz, onnxio/onnxgo, testmodels,
 	internal/selector, internal/size, internal/table, internal/term, internal/npz, internal/ort, internal/atomicfile
 	< cmd/...;
 `

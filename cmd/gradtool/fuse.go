@@ -60,7 +60,7 @@ gives, and each of its kernels is a cluster. --explain says what stays apart, an
 			&cli.StringFlag{Name: "emit", Value: "functions", DefaultText: "functions", Usage: "what becomes of clusters: calls of functions, or nodes with metadata: `functions|flat`"},
 			&cli.StringFlag{Name: "for", Usage: "write no clusters, but the fused operators that a runtime has kernels for: `ort`"},
 			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
-			&cli.StringFlag{Name: "chunk", Usage: "compute the loss tail piece by piece: `auto|rows[=N]|classes[=N]`"},
+			&cli.StringFlag{Name: "chunk", Usage: "compute the loss tail piece by piece: `auto|rows[=N]|classes[=N]`, or the whole graph: batch[=K]"},
 			&cli.StringFlag{Name: "recompute", Usage: "let gradients compute again what they read of the forward part, where that pays: `attention`"},
 			&cli.Int64Flag{Name: "opset", Usage: "with --for: write the model at ai.onnx opset `N` (default: the model's own)"},
 			&cli.StringFlag{Name: "target", Usage: "the machine that clusters are for, which gives times to compare: `cpu|" + strings.Join(machine.Names(), "|") + "`"},
@@ -189,7 +189,7 @@ func runFuse(s *session) error {
 	stages := []struct {
 		asked bool
 		run   func(*graph.Model) (bool, error)
-	}{{s.IsSet("chunk"), s.chunk}, {s.IsSet("recompute"), s.recompute}, {s.IsSet("for") || s.IsSet("frozen"), s.rewriteFor}}
+	}{{s.IsSet("chunk") && !s.byBatch(), s.chunk}, {s.byBatch(), s.chunkBatch}, {s.IsSet("recompute"), s.recompute}, {s.IsSet("for") || s.IsSet("frozen"), s.rewriteFor}}
 	changed := false
 	for _, st := range stages {
 		if !st.asked {
@@ -207,7 +207,7 @@ func runFuse(s *session) error {
 			}
 		}
 	}
-	if s.IsSet("for") {
+	if s.IsSet("for") || s.byBatch() && !s.IsSet("emit") {
 		return s.saveModel(out, m)
 	}
 	var res *fuse.Result

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"gradtool/fuse/batch"
+	"gradtool/graph"
+	"gradtool/graph/pass"
+)
+
+// byBatch reports whether --chunk asks for parts of the batch.
+func (s *session) byBatch() bool {
+	way, _, _ := strings.Cut(s.String("chunk"), "=")
+	return s.IsSet("chunk") && way == "batch"
+}
+
+// maxParts limits how many copies of a graph --chunk batch makes.
+const maxParts = 1024
+
+// batchParts returns K of --chunk batch=K, 0 without one.
+func (s *session) batchParts() (int, error) {
+	_, k, sized := strings.Cut(s.String("chunk"), "=")
+	if !sized {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(k)
+	if err != nil || n < 2 || n > maxParts {
+		return 0, usagef("--chunk %q: want batch=K with K from 2 to %d", s.String("chunk"), maxParts)
+	}
+	return n, nil
+}
+
+// batchPass computes the graph by parts of its batch.
+func batchPass(opt batch.Options, res **batch.Result) pass.Pass {
+	return pass.Pass{
+		Name: "batch", Doc: "with --chunk batch: compute the graph by parts of its batch",
+		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
+			info, err := c.Info(m)
+			if err != nil {
+				return false, err
+			}
+			*res, err = batch.Split(m, info, opt)
+			if errors.Is(err, batch.ErrNoBatch) || errors.Is(err, batch.ErrNothing) {
+				return false, hint(err, "\"gradtool info\" shows the inputs of the model")
+			}
+			return err == nil, err
+		},
+	}
+}
+
+// chunkBatch divides m by its batch.
+func (s *session) chunkBatch(m *graph.Model) (bool, error) {
+	parts, err := s.batchParts()
+	if err != nil {
+		return false, err
+	}
+	if parts == 0 {
+		parts = defaultParts
+	}
+	var res *batch.Result
+	if err := s.runPasses(m, []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), batchPass(batch.Options{Parts: parts}, &res)}); err != nil {
+		return false, err
+	}
+	s.summaryf("%s in %d parts of the batch %s; %s for the whole batch, %s joined", count(res.Divided, "node"), res.Parts, res.Axis,
+		count(len(res.Borders), "node"), count(len(res.Joined), "value"))
+	type border struct {
+		Node string `json:"node"`
+		Why  string `json:"why"`
+	}
+	list := []border{}
+	for _, x := range res.Borders {
+		list = append(list, border{x.Node, x.Why})
+		if s.Bool("explain") && !s.quiet {
+			s.say("whole: ", x.Node+": "+x.Why)
+		}
+	}
+	r := s.report
+	r.set("batch", res.Axis)
+	r.set("parts", res.Parts)
+	r.set("divided", res.Divided)
+	r.set("whole", list)
+	r.set("joined", append([]string{}, res.Joined...))
+	err = s.runPasses(m, []pass.Pass{opsetPass(0)})
+	removeUnread(m)
+	return true, err
+}
+
+// defaultParts is K where the user gives none.
+const defaultParts = 4

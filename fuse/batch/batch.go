@@ -1,0 +1,96 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+
+	"gradtool/graph"
+	"gradtool/graph/op"
+)
+
+// Options says how to divide.
+type Options struct {
+	Parts int // of the batch
+}
+
+// Border is a node that is computed for the whole batch though it reads values that are there in parts.
+type Border struct {
+	Node string // label
+	Why  string
+}
+
+// Result is what Split did.
+type Result struct {
+	Axis    string    // the symbol or size of the batch
+	Parts   int       // at most as many as the batch has samples
+	Divided int       // nodes that are now computed in parts
+	Joined  []string  // names of values that are computed in parts and joined, outputs included
+	Borders []Border  // in the order of the graph
+	Batch   graph.Dim // number of samples
+}
+
+// Errors of graphs that have nothing to divide.
+var (
+	ErrNoBatch = errors.New("no input has a batch: a leading axis of two or more")
+	ErrNothing = errors.New("no node treats the samples of the batch alike")
+)
+
+// Split computes the main graph of m by parts of its batch. The model must be sorted, canonical and inferred; it is sorted
+// afterwards. The error is [ErrNoBatch] or [ErrNothing] where there is nothing to divide.
+func Split(m *graph.Model, info *op.Info, opt Options) (*Result, error) {
+	if opt.Parts < 2 {
+		return nil, fmt.Errorf("%d parts: want 2 or more", opt.Parts)
+	}
+	seeds, n := seeds(m.Graph)
+	if len(seeds) == 0 {
+		return nil, ErrNoBatch
+	}
+	e := newEmitter(m, info, n, opt.Parts)
+	for _, s := range seeds {
+		e.seed[s.value] = s.at
+	}
+	if err := e.count(seeds[0]); err != nil {
+		return nil, err
+	}
+	if err := e.run(); err != nil {
+		return nil, err
+	}
+	if e.res.Divided == 0 {
+		return nil, ErrNothing
+	}
+	return e.res, nil
+}
+
+// seed is an input with the batch in it.
+type seed struct {
+	value *graph.Value
+	at    *place
+}
+
+// seeds returns the inputs that the batch comes in by, and its size: the leading axis of the first input that has one of unknown
+// size, else of the first input with one of at least two, and each input with a leading axis of that size. Inputs with a default
+// are parameters.
+func seeds(g *graph.Graph) (list []seed, n graph.Dim) {
+	leads := func(v *graph.Value) (graph.Dim, bool) {
+		if v.Init != nil || !v.Type.IsTensor() || len(v.Type.Shape) == 0 {
+			return graph.Dim{}, false
+		}
+		d := v.Type.Shape[0]
+		k, known := d.Int()
+		return d, !d.IsUnknown() && (!known || k >= 2)
+	}
+	found := false
+	for _, symbolic := range []bool{true, false} {
+		for _, v := range g.Inputs {
+			if d, ok := leads(v); ok && !found && d.IsSymbolic() == symbolic {
+				n, found = d, true
+			}
+		}
+	}
+	for _, v := range g.Inputs {
+		if d, ok := leads(v); ok && found && d.Equal(n) {
+			list = append(list, seed{v, plain(0)})
+		}
+	}
+	return list, n
+}
