@@ -38,6 +38,13 @@ by some rows or some classes at a time, so that the logits of a large vocabulary
 needs logits that are no output: drop them with prune --keep. Sums are in another order, so results differ in
 rounding. auto takes what is estimated to need less memory, where the logits take 4 MiB or more.
 
+With --chunk batch=K every node that treats the samples of a batch alike is computed in K parts of the batch, forward and
+backward, so that no activation exists for the whole batch at once; no more arithmetic is done. Weight gradients, losses and the
+statistics of batch normalizations are sums over all parts, so results are those of the whole batch but for the order of sums. The
+batch is the leading axis of the inputs: a symbolic one stays symbolic, its parts differ by at most one sample, and those of a
+batch smaller than K are empty. Without K there are 4. Nodes that mix samples, random ones and those with subgraphs run whole;
+--explain names them. No clusters are made unless --emit asks for them: "plan --budget" wants the nodes.
+
 With --recompute attention the gradient of an attention computes its probabilities again, from queries, keys
 and masks, in place of reading them: they are as large as the square of the sequence, and then cross no border
 of a cluster. That is a change of the graph, which inline does not undo; every value stays what it was, bit by
@@ -54,6 +61,7 @@ gives, and each of its kernels is a cluster. --explain says what stays apart, an
 			"gradtool fuse model.onnx -o fused.onnx",
 			"gradtool grad --loss mse model.onnx | gradtool prune | gradtool fuse > train.onnx",
 			"gradtool fuse --explain --dim N=32 model.onnx -o fused.onnx",
+			"gradtool fuse --chunk batch=4 train.onnx | gradtool prune | gradtool plan --dim N=32 --budget 25% -o small.onnx",
 			"gradtool fuse --for ort --frozen '*' model.onnx -o fast.onnx",
 		},
 		flags: slices.Concat([]cli.Flag{

@@ -124,7 +124,7 @@ type refs struct {
 
 // TestRefereeModels appends loss and gradient to exported networks (GRADTOOL_MODELS names their folder,
 // GRADTOOL_MODEL_LIST which of them), runs the result in ONNX Runtime, and compares loss, gradient norms and sampled entries
-// with PyTorch's float32 ones, as it is and after prune | fuse. Errors are relative to the gradient's norm. Two kinds of gradients cannot be held
+// with PyTorch's float32 ones, as it is and after prune | fuse, with the loss or the whole graph in parts. Errors are relative to the gradient's norm. Two kinds of gradients cannot be held
 // against a float32 reference alone, so the evaluator's float64 gradient is asked too: those that are zero but for rounding (of biases in
 // front of a batch normalization) must be below 1e-5 of the largest gradient; and in deep networks with batch normalization over few samples,
 // where the reference itself is farther than the tolerance from float64, ours must be no farther from float64 than the reference at its worst.
@@ -168,12 +168,15 @@ func TestRefereeModels(t *testing.T) {
 			}
 			var worst [3]float64 // ours against the reference; ours, and the reference, against float64
 			var rel float64      // of the loss
-			for _, form := range []string{"rows=48", "classes=64", ""} {
-				path := train
+			for _, form := range []string{"rows=48", "classes=64", "batch=2", "batch=3", "batch=4", ""} {
+				path, engine := train, []string{"--engine", "ort"}
+				if form == "batch=2" { // in the evaluator
+					engine = nil
+				}
 				if form != "" {
 					path = fusedTraining(t, train, form)
 				}
-				ours, loss := runTraining(t, path, dir, "--engine", "ort")
+				ours, loss := runTraining(t, path, dir, engine...)
 				worst = [3]float64{}
 				errors := map[string][3]float64{}
 				for k, r := range want.Grads {

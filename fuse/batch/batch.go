@@ -21,12 +21,12 @@ type Border struct {
 
 // Result is what Split did.
 type Result struct {
-	Axis    string    // the symbol or size of the batch
-	Parts   int       // at most as many as the batch has samples
-	Divided int       // nodes that are now computed in parts
-	Joined  []string  // names of values that are computed in parts and joined, outputs included
-	Borders []Border  // in the order of the graph
-	Batch   graph.Dim // number of samples
+	Axis    string   // the symbol or size of the batch
+	Parts   int      // at most as many as the batch has samples
+	Divided int      // nodes that are now computed in parts
+	Joined  []string // names of values that are computed in parts and joined, outputs included
+	Borders []Border // in the order of the graph
+	Summed  int      // values that are sums of what the parts give: rounded in another order
 }
 
 // Errors of graphs that have nothing to divide.
@@ -42,6 +42,11 @@ func Split(m *graph.Model, info *op.Info, opt Options) (*Result, error) {
 		return nil, fmt.Errorf("%d parts: want 2 or more", opt.Parts)
 	}
 	seeds, n := seeds(m.Graph)
+	return split(m, info, opt, seeds, n)
+}
+
+// split is Split for a batch of n that comes in by the inputs given.
+func split(m *graph.Model, info *op.Info, opt Options, seeds []origin, n graph.Dim) (*Result, error) {
 	if len(seeds) == 0 {
 		return nil, ErrNoBatch
 	}
@@ -49,9 +54,8 @@ func Split(m *graph.Model, info *op.Info, opt Options) (*Result, error) {
 	for _, s := range seeds {
 		e.seed[s.value] = s.at
 	}
-	if err := e.count(seeds[0]); err != nil {
-		return nil, err
-	}
+	e.first = seeds[0]
+	e.ends = make([]*graph.Value, e.parts+1)
 	if err := e.run(); err != nil {
 		return nil, err
 	}
@@ -61,8 +65,8 @@ func Split(m *graph.Model, info *op.Info, opt Options) (*Result, error) {
 	return e.res, nil
 }
 
-// seed is an input with the batch in it.
-type seed struct {
+// origin is an input with the batch in it.
+type origin struct {
 	value *graph.Value
 	at    *place
 }
@@ -70,7 +74,7 @@ type seed struct {
 // seeds returns the inputs that the batch comes in by, and its size: the leading axis of the first input that has one of unknown
 // size, else of the first input with one of at least two, and each input with a leading axis of that size. Inputs with a default
 // are parameters.
-func seeds(g *graph.Graph) (list []seed, n graph.Dim) {
+func seeds(g *graph.Graph) (list []origin, n graph.Dim) {
 	leads := func(v *graph.Value) (graph.Dim, bool) {
 		if v.Init != nil || !v.Type.IsTensor() || len(v.Type.Shape) == 0 {
 			return graph.Dim{}, false
@@ -89,7 +93,7 @@ func seeds(g *graph.Graph) (list []seed, n graph.Dim) {
 	}
 	for _, v := range g.Inputs {
 		if d, ok := leads(v); ok && found && d.Equal(n) {
-			list = append(list, seed{v, plain(0)})
+			list = append(list, origin{v, plain(0)})
 		}
 	}
 	return list, n

@@ -30,6 +30,10 @@ func (e *emitter) arrange() {
 		}
 		return v
 	}
+	stands := map[*graph.Value][]*graph.Value{} // what a value stands for
+	for v, w := range e.whole {
+		stands[w] = append(stands[w], v)
+	}
 	reads := func(n *graph.Node) []*graph.Value {
 		if len(n.Subgraphs()) == 0 {
 			return n.In
@@ -80,7 +84,11 @@ func (e *emitter) arrange() {
 			if v == nil {
 				continue
 			}
-			for _, u := range v.Uses() {
+			uses := v.Uses()
+			for _, old := range stands[v] {
+				uses = append(slices.Clone(uses), old.Uses()...)
+			}
+			for _, u := range uses {
 				r := u.Node
 				for r != nil && r.Graph != e.g {
 					r = owner(e.g, r)

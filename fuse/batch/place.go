@@ -9,6 +9,9 @@ type place struct {
 	outer, inner graph.Dim
 	// unit is set for integers that are positions in a flat tensor of N * unit elements: those of a part count from its beginning.
 	unit *graph.Dim
+	in   *graph.Value // that tensor, as the given graph has it
+	// sum says that the value is the sum of what the parts hold, which are of its own shape; there is no axis then.
+	sum bool
 }
 
 var one = graph.Known(1)
@@ -26,7 +29,7 @@ func (p *place) moved(axis int) *place {
 // values returns p for values that are no positions.
 func (p *place) values() *place {
 	q := *p
-	q.unit = nil
+	q.unit, q.in = nil, nil
 	return &q
 }
 
@@ -35,21 +38,21 @@ func (p *place) same(q *place) bool {
 	if p == nil || q == nil {
 		return p == q
 	}
+	if p.sum || q.sum {
+		return p.sum && q.sum
+	}
 	if (p.unit == nil) != (q.unit == nil) || p.unit != nil && !p.unit.Equal(*q.unit) {
 		return false
 	}
 	return p.axis == q.axis && p.outer.Equal(q.outer) && p.inner.Equal(q.inner)
 }
 
-// sameBlock reports whether p and q divide their axes alike.
-func (p *place) sameBlock(q *place) bool { return p.moved(0).values().same(q.moved(0).values()) }
-
 // size returns the size of the axis for n samples.
 func (p *place) size(n graph.Dim) graph.Dim { return p.outer.Mul(n).Mul(p.inner) }
 
 // fits reports whether a value of shape s can have the batch of n there.
 func (p *place) fits(s graph.Shape, n graph.Dim) bool {
-	return p.axis >= 0 && p.axis < len(s) && s[p.axis].Equal(p.size(n))
+	return p.sum || p.axis >= 0 && p.axis < len(s) && s[p.axis].Equal(p.size(n))
 }
 
 // exact returns a/b if that is certain to have no remainder.
@@ -80,7 +83,7 @@ func (p *place) reshaped(s, t graph.Shape, n graph.Dim) *place {
 		if !ok1 || !ok2 {
 			continue
 		}
-		q := &place{axis: b, outer: outer, inner: inner, unit: p.unit}
+		q := &place{axis: b, outer: outer, inner: inner, unit: p.unit, in: p.in}
 		if q.fits(t, n) {
 			return q
 		}

@@ -111,10 +111,27 @@ func (c *ctx) axis(name string, def int64, rank int) int {
 	return int(a)
 }
 
+// adds reports whether the node adds up two values whose terms are there in parts.
+func (c *ctx) adds() bool {
+	if !c.n.Is("Add") || len(c.n.In) != 2 {
+		return false
+	}
+	for _, v := range c.n.In {
+		if p := c.emitter.at[v]; p == nil || !p.sum || !v.Type.Shape.Equal(c.result(0)) {
+			return false
+		}
+	}
+	return true
+}
+
 // judge asks the rule of the node, and checks its answer against the shapes.
 func (c *ctx) judge() (*verdict, error) {
 	if len(c.n.Subgraphs()) > 0 {
 		return nil, errors.New("it runs subgraphs")
+	}
+	if c.adds() {
+		terms := &place{sum: true}
+		return &verdict{in: c.wants(terms, 0, 1), out: []*place{nil}, join: "Add"}, nil
 	}
 	r := ruleOf(c.n)
 	if r == nil {
@@ -128,7 +145,9 @@ func (c *ctx) judge() (*verdict, error) {
 		if p == nil {
 			continue
 		}
-		if w := c.n.In[i]; !p.fits(w.Type.Shape, c.batch) {
+		if w := c.n.In[i]; !movable(w) {
+			return nil, fmt.Errorf("operand %q is of a type that Slice and Concat do not take", w.Name)
+		} else if !p.fits(w.Type.Shape, c.batch) {
 			return nil, fmt.Errorf("operand %q of shape %s does not have the batch in axis %d", w.Name, w.Type.Shape, p.axis)
 		} else if err := c.available(w, p); err != nil {
 			return nil, err
@@ -139,14 +158,23 @@ func (c *ctx) judge() (*verdict, error) {
 		if p == nil || w == nil {
 			continue
 		}
+		if !movable(w) {
+			return nil, fmt.Errorf("result %q is of a type that Slice and Concat do not take", w.Name)
+		}
 		if !p.fits(w.Type.Shape, c.batch) {
 			return nil, fmt.Errorf("result %q of shape %s does not have the batch in axis %d", w.Name, w.Type.Shape, p.axis)
 		}
-		if _, ok := p.outer.Int(); !ok {
+		if _, ok := p.outer.Int(); !ok && !p.sum {
 			return nil, fmt.Errorf("result %q has the batch in blocks of unknown number", w.Name)
 		}
 	}
 	return v, nil
+}
+
+// movable reports whether Slice and Concat take the type of v.
+func movable(v *graph.Value) bool {
+	e := v.Type.Elem
+	return v.Type.IsTensor() && e.Bits() != 4 && e.Bits() != 2 && !(e.IsFloat() && e.Bits() < 16)
 }
 
 // ruleOf returns the rule of the operator that n applies, nil without one.

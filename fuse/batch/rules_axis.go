@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"gradtool/graph"
+	"gradtool/graph/op"
 )
 
 // axisRules are those of operators that work along some axes, on each slice along the others alike.
@@ -185,6 +186,7 @@ func maxPool(c *ctx) (*verdict, error) {
 	if p.unit, err = flatUnit(&p, c.shape(0)); err != nil {
 		return nil, err
 	}
+	p.in = c.n.In[0]
 	v.out[1] = &p
 	return v, nil
 }
@@ -231,7 +233,10 @@ func resize(c *ctx) (*verdict, error) {
 		}
 		return v, err
 	}
-	sizes := c.info.Dims(c.n.Operand(3))
+	if c.n.Operand(3) == nil {
+		return nil, errSum
+	}
+	sizes := c.info.Dims(c.n.In[3])
 	if at >= len(sizes) || c.n.Str("keep_aspect_ratio_policy", "stretch") != "stretch" {
 		return nil, errSum
 	}
@@ -239,7 +244,7 @@ func resize(c *ctx) (*verdict, error) {
 		var dims []*graph.Value
 		for i := range sizes {
 			if i == at {
-				dims = append(dims, c.extent(n.In[3], p, k))
+				dims = append(dims, c.extent(n.In[3], i, p, k))
 			} else {
 				dims = append(dims, c.element(n.In[3], i))
 			}
@@ -249,14 +254,21 @@ func resize(c *ctx) (*verdict, error) {
 	return v, err
 }
 
+// scalar returns a constant operand of one element, nil for others.
+func (c *ctx) scalar(i int) *op.Array {
+	if v := c.n.Operand(i); v != nil {
+		if a := c.info.Const(v); a != nil && a.Len() == 1 {
+			return a
+		}
+	}
+	return nil
+}
+
 // dropout divides what drops nothing. Another draw for each part would be another result.
 func dropout(c *ctx) (*verdict, error) {
 	if c.n.Operand(2) != nil {
-		train := c.info.Const(c.n.In[2])
-		ratio := c.info.Const(c.n.Operand(1))
-		still := train != nil && train.Len() == 1 && train.I64 != nil && train.I64[0] == 0
-		none := c.n.Operand(1) != nil && ratio != nil && ratio.Len() == 1 && ratio.Float(0) == 0
-		if !still && !none {
+		still, none := c.scalar(2), c.scalar(1)
+		if (still == nil || still.I64 == nil || still.I64[0] != 0) && (none == nil || none.Float(0) != 0) {
 			return nil, errors.New("it draws random numbers for the whole batch")
 		}
 	}

@@ -90,11 +90,15 @@ func gemm(c *ctx) (*verdict, error) {
 	}
 	p := c.at[i]
 	if i == 0 && p.axis == inA || i == 1 && p.axis == inB {
-		v := &verdict{in: c.wants(nil), out: []*place{nil}, carry: 3}
+		v := &verdict{in: c.wants(nil), out: []*place{nil}, carry: 3, join: "Add"}
 		v.in[0], v.in[1] = p.moved(inA), p.moved(inB)
 		v.edit = func(n *graph.Node, k int) {
-			if k > 0 {
+			switch {
+			case k == 0:
+			case v.carry > 0:
 				n.DeleteAttr("beta")
+			default:
+				n.TrimIn(2)
 			}
 		}
 		return v, nil

@@ -62,6 +62,9 @@ func reduction(c *ctx, join string) (*verdict, error) {
 	case p.unit != nil:
 		return nil, errPositions
 	}
+	if c.n.In[0].Type.Elem == graph.Bool {
+		join = map[string]string{"Max": "Or", "Min": "And"}[join]
+	}
 	v := &verdict{in: c.wants(p, 0), out: make([]*place, 1), join: join}
 	if over[p.axis] {
 		if join == "" {
@@ -132,6 +135,9 @@ func reduceMean(c *ctx) (*verdict, error) {
 // dim returns the size of an axis of a value of the given graph, as it is for the whole batch.
 func (e *emitter) dim(v *graph.Value, axis int) *graph.Value {
 	p := e.at[v]
+	if p != nil && p.sum {
+		p = nil
+	}
 	if n, ok := v.Type.Shape[axis].Int(); ok {
 		return e.b.Ints(n)
 	}

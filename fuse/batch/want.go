@@ -8,7 +8,7 @@ import (
 
 // available reports why a value cannot be had in parts at a place, nil if it can.
 func (e *emitter) available(v *graph.Value, at *place) error {
-	if e.placeOf(v).same(at) && e.seed[v] == nil {
+	if e.placeOf(v).same(at) && e.seed[v] == nil || at.sum {
 		return nil
 	}
 	if at.unit != nil {
@@ -17,14 +17,8 @@ func (e *emitter) available(v *graph.Value, at *place) error {
 		}
 		return errors.New("its operand holds positions in the whole batch")
 	}
-	_, known := e.batch.Int()
-	outer, ok1 := at.outer.Int()
-	_, ok2 := at.inner.Int()
-	switch {
-	case !ok1, !ok2 && !known && e.generator(v) == nil:
-		return errors.New("parts of an operand begin at places that are not known")
-	case outer != 1 && v.Type.Shape == nil:
-		return errRank
+	if _, ok := at.outer.Int(); !ok {
+		return errors.New("an operand has the batch in blocks of unknown number")
 	}
 	return nil
 }
@@ -86,7 +80,14 @@ func (e *emitter) slice(v *graph.Value, at *place, k int) *graph.Value {
 		x = e.blocks(v, at, outer)
 		axis++
 	}
-	y := e.b.Slice(x, e.scaled(e.endOf(k), at), e.scaled(e.endOf(k+1), at), e.b.Ints(int64(axis)), nil)
+	from, to := e.endOf(k), e.endOf(k+1)
+	if _, ok := at.inner.Int(); ok {
+		from, to = e.times(from, at.inner), e.times(to, at.inner)
+	} else {
+		each := e.b.Div(e.b.DimOf(x, axis), e.b.Binary("Max", e.samples(), e.b.Ints(1)))
+		from, to = e.b.Mul(from, each), e.b.Mul(to, each)
+	}
+	y := e.b.Slice(x, from, to, e.b.Ints(int64(axis)), nil)
 	if outer != 1 {
 		y = e.unblock(y, at.axis)
 	}
@@ -94,9 +95,6 @@ func (e *emitter) slice(v *graph.Value, at *place, k int) *graph.Value {
 	y.Type.Shape[at.axis] = at.size(e.sizes[k])
 	return y
 }
-
-// scaled returns v * at.inner.
-func (e *emitter) scaled(v *graph.Value, at *place) *graph.Value { return e.times(v, at.inner) }
 
 // generator returns what makes parts of a whole value that is the same everywhere along the batch, nil for others.
 func (e *emitter) generator(v *graph.Value) func(at *place, k int) *graph.Value {
@@ -117,29 +115,41 @@ func (e *emitter) generator(v *graph.Value) func(at *place, k int) *graph.Value 
 		for i := range in {
 			in[i] = e.entire(in[i])
 		}
+		s := v.Type.Shape
+		length := len(s)
 		if operand == 1 {
-			i := align(at.axis, len(v.Type.Shape), len(n.In[0].Type.Shape))
+			x := n.In[0].Type.Shape
+			i := align(at.axis, len(s), len(x))
+			size, ok := int64(0), len(n.In[1].Type.Shape) == 1
+			if ok {
+				size, ok = n.In[1].Type.Shape[0].Int()
+			}
+			length = int(size)
 			if i >= 0 {
-				if d, ok := n.In[0].Type.Shape[i].Int(); !ok || d != 1 {
-					return e.slice(e.entire(v), at, k)
-				}
+				d, known := x[i].Int()
+				ok = ok && known && d == 1
+			}
+			if !ok || align(at.axis, len(s), length) < 0 {
+				return e.slice(e.entire(v), at, k)
 			}
 		}
-		in[operand] = e.partShape(in[operand], v.Type.Shape, at, k)
+		in[operand] = e.partShape(in[operand], length, s, at, k)
 		return e.copy(n, in, nil, k)[0]
 	}
 }
 
-// partShape returns the shape of part k of a value of shape s, which the int64 vector whole holds for the whole batch.
-func (e *emitter) partShape(whole *graph.Value, s graph.Shape, at *place, k int) *graph.Value {
+// partShape returns the shape of part k of a value of shape s, whose last axes the int64 vector whole of n elements tells for the
+// whole batch.
+func (e *emitter) partShape(whole *graph.Value, n int, s graph.Shape, at *place, k int) *graph.Value {
 	var dims []*graph.Value
-	for i, d := range s {
-		n, ok := d.Int()
+	for i := range n {
+		axis := align(i, n, len(s))
+		d, ok := s[axis].Int()
 		switch {
-		case i == at.axis:
-			dims = append(dims, e.extent(whole, at, k))
+		case axis == at.axis:
+			dims = append(dims, e.extent(whole, i, at, k))
 		case ok:
-			dims = append(dims, e.b.Ints(n))
+			dims = append(dims, e.b.Ints(d))
 		default:
 			dims = append(dims, e.element(whole, i))
 		}
@@ -152,14 +162,14 @@ func (e *emitter) element(v *graph.Value, i int) *graph.Value {
 	return e.b.Slice(v, e.b.Ints(int64(i)), e.b.Ints(int64(i+1)), e.b.Ints(0), nil)
 }
 
-// extent returns the size of the batch's axis in part k, where element at.axis of whole is that for the whole batch.
-func (e *emitter) extent(whole *graph.Value, at *place, k int) *graph.Value {
+// extent returns the size of the batch's axis in part k, where element i of whole is that for the whole batch.
+func (e *emitter) extent(whole *graph.Value, i int, at *place, k int) *graph.Value {
 	if n, ok := at.size(e.sizes[k]).Int(); ok {
 		return e.b.Ints(n)
 	}
 	if _, ok := at.outer.Mul(at.inner).Int(); ok {
 		return e.times(e.sizeOf(k), at.outer.Mul(at.inner))
 	}
-	each := e.b.Div(e.element(whole, at.axis), e.b.Binary("Max", e.samples(), e.b.Ints(1)))
+	each := e.b.Div(e.element(whole, i), e.b.Binary("Max", e.samples(), e.b.Ints(1)))
 	return e.b.Mul(each, e.sizeOf(k))
 }
