@@ -8,9 +8,11 @@ import (
 // decomposition returns what a node is taken apart by, so that what needs all samples is sums of its own; nil for nodes that are
 // left as they are.
 func decomposition(c *ctx) func(b *op.Builder, n *graph.Node) []*graph.Value {
-	n, p := c.n, c.at[0]
+	n := c.n
+	if len(c.at) == 0 || c.at[0] == nil || c.at[0].axis != 0 {
+		return nil
+	}
 	switch {
-	case p == nil || p.axis != 0:
 	case n.Is("BatchNormalization") && n.Int("training_mode", 0) != 0 && len(c.shape(0)) > 1:
 		return batchStatistics
 	case (n.Is("SoftmaxCrossEntropyLoss") || n.Is("NegativeLogLikelihoodLoss")) && n.Str("reduction", "mean") != "none" && c.shape(0) != nil:

@@ -1,7 +1,9 @@
 package batch
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -12,7 +14,7 @@ type emitter struct {
 	m     *graph.Model
 	g     *graph.Graph
 	info  *op.Info
-	b     *op.Builder // puts nodes in front of the node at hand
+	b     *op.Builder // puts nodes in front of the node at hand, at the end
 	batch graph.Dim   // samples
 	parts int
 	sizes []graph.Dim    // samples of each part
@@ -52,16 +54,18 @@ func newEmitter(m *graph.Model, info *op.Info, n graph.Dim, parts int) *emitter 
 	return e
 }
 
-// run rewrites the graph.
+// run rewrites the graph. Its nodes are taken out and put back one by one, each behind its parts.
 func (e *emitter) run() error {
-	work := append([]*graph.Node{}, e.g.Nodes...)
+	work := e.g.Nodes
 	for _, n := range work {
 		e.idle[n] = !used(n)
 	}
+	e.m.Fresh("batch") // the model takes note of the names of its nodes while they are there
+	e.m.FreshNode("batch")
+	e.g.Nodes = make([]*graph.Node, 0, len(work)*(e.parts+1))
 	for len(work) > 0 {
 		n := work[0]
 		work = work[1:]
-		e.b.Before = n
 		c := &ctx{emitter: e, n: n, at: make([]*place, len(n.In))}
 		for i, v := range n.In {
 			if v != nil {
@@ -70,48 +74,46 @@ func (e *emitter) run() error {
 				}
 			}
 		}
-		if c.split() < 0 && !c.adds() {
-			for _, v := range n.In {
-				if v != nil {
-					e.entire(v)
-				}
-			}
-			if e.captured(n) {
-				e.res.Borders = append(e.res.Borders, Border{n.Label(), "its subgraph reads the batch"})
-			}
-			continue
-		}
 		if build := decomposition(c); build != nil {
 			at := len(e.g.Nodes)
-			begin := indexOf(e.g.Nodes, n)
+			e.g.Nodes = append(e.g.Nodes, n)
 			e.b.ReplaceBy(n, build)
-			added := len(e.g.Nodes) + 1 - at
-			work = append(append([]*graph.Node{}, e.g.Nodes[begin:begin+added]...), work...)
-			continue
-		}
-		v, err := c.judge()
-		if err == nil {
-			err = e.emit(c, v)
-			if err != nil {
+			work = append(slices.Clone(e.g.Nodes[at:]), work...)
+			e.g.Nodes = e.g.Nodes[:at]
+		} else {
+			if err := e.node(c); err != nil {
 				return fmt.Errorf("internal error: parts of %s: %w", n.Label(), err)
 			}
-		} else {
-			if c.split() >= 0 {
-				e.res.Borders = append(e.res.Borders, Border{n.Label(), err.Error()})
-			}
-			for _, v := range n.In {
-				if v != nil {
-					e.entire(v)
-				}
-			}
-			e.captured(n)
+			e.g.Nodes = append(e.g.Nodes, n)
 		}
 		if e.b.Err != nil {
 			return fmt.Errorf("internal error: parts of %s: %w", n.Label(), e.b.Err)
 		}
 	}
-	e.b.Before = nil
 	return e.settle()
+}
+
+// node computes a node in parts, or makes what it reads whole.
+func (e *emitter) node(c *ctx) error {
+	n := c.n
+	why := errors.New("its subgraph reads the batch")
+	divisible := c.split() >= 0 || c.adds()
+	if divisible {
+		v, err := c.judge()
+		if err == nil {
+			return e.emit(c, v)
+		}
+		why = err
+	}
+	for _, v := range n.In {
+		if v != nil {
+			e.entire(v)
+		}
+	}
+	if e.captured(n) || divisible {
+		e.res.Borders = append(e.res.Borders, Border{n.Label(), why.Error()})
+	}
+	return nil
 }
 
 // used reports whether anybody reads a result of n.
@@ -122,15 +124,6 @@ func used(n *graph.Node) bool {
 		}
 	}
 	return false
-}
-
-func indexOf(nodes []*graph.Node, n *graph.Node) int {
-	for i := range nodes {
-		if nodes[i] == n {
-			return i
-		}
-	}
-	return -1
 }
 
 // placeOf returns where the batch lies in a value of the given graph, nil if it is whole.
@@ -203,7 +196,7 @@ func (e *emitter) emit(c *ctx, v *verdict) error {
 		} else {
 			out = e.copy(n, in, v.edit, k)
 		}
-		e.claim(begin, n, k)
+		e.claim(begin, k)
 		if sum == nil {
 			sum = make([]*graph.Value, len(n.Out))
 		}
@@ -223,7 +216,7 @@ func (e *emitter) emit(c *ctx, v *verdict) error {
 			default:
 				begin := e.m.NextID()
 				sum[i] = e.b.Op(v.join, []*graph.Value{sum[i], y})
-				e.claim(begin, n, k)
+				e.claim(begin, k)
 			}
 		}
 	}
@@ -255,13 +248,11 @@ func (e *emitter) checked(v, y *graph.Value, at *place, k int) error {
 }
 
 // claim says that nodes made since id belong to part k.
-func (e *emitter) claim(id int, before *graph.Node, k int) {
-	at := indexOf(e.g.Nodes, before)
-	for at--; at >= 0 && e.g.Nodes[at].ID >= id; at-- {
-		if n := e.g.Nodes[at]; !n.Is("Constant") && !e.common[n] {
-			if _, ok := e.part[n]; !ok {
-				e.part[n] = k
-			}
+func (e *emitter) claim(id int, k int) {
+	for at := len(e.g.Nodes) - 1; at >= 0 && e.g.Nodes[at].ID >= id; at-- {
+		n := e.g.Nodes[at]
+		if _, ok := e.part[n]; !ok && !n.Is("Constant") && !e.common[n] {
+			e.part[n] = k
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"slices"
+
 	"gradtool/graph"
 )
 
@@ -64,7 +66,10 @@ func (e *emitter) total(v *graph.Value) *graph.Value {
 	sum := terms[0]
 	for k, t := range terms[1:] {
 		e.b.Role = t.Def.Meta.Get(graph.MetaRole)
-		e.b.Before = e.g.Nodes[indexOf(e.g.Nodes, t.Def)+1]
+		e.b.Before = nil
+		if at := slices.Index(e.g.Nodes, t.Def) + 1; at < len(e.g.Nodes) {
+			e.b.Before = e.g.Nodes[at]
+		}
 		sum = e.b.Add(sum, t)
 		e.part[sum.Def] = k + 1
 	}

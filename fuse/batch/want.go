@@ -52,7 +52,7 @@ func (e *emitter) want(v *graph.Value, at *place, k int) *graph.Value {
 	}
 	begin := e.m.NextID()
 	c.parts[k] = make(at, k)
-	e.claim(begin, e.b.Before, k)
+	e.claim(begin, k)
 	return c.parts[k]
 }
 
