@@ -36,7 +36,11 @@ over buffers, kernels are cut into tiles that fit on chip, tiles become instruct
 The result is an ELF file that "gradtool run" runs, and "gradtool disasm" lists.
 
 Every dimension needs a size: --dim gives symbols theirs. Integers are 32 bits wide on the machine. Operators
-that have no lowering are listed, with the reason, and nothing is written.`,
+that have no lowering are listed, with the reason, and nothing is written.
+
+Of the clusters that "gradtool fuse" has made it is said how many are one kernel, or a row of kernels that hand each
+other what they make on chip. --explain lists the kernels of each cluster, what lies between them and where, and
+why they are not one. "gradtool fuse --target ref-edge" makes clusters that are one kernel each.`,
 		examples: []string{
 			"gradtool grad --loss softmax-cross-entropy lenet.onnx | gradtool lower --dim N=32 -o step.npu",
 			"gradtool lower --machine ref-small --dim N=1 model.onnx -o model.npu",
@@ -50,6 +54,7 @@ that have no lowering are listed, with the reason, and nothing is written.`,
 			&cli.StringFlag{Name: "print-level", Usage: "print a level of the compilation on standard output in place of the program: `legal|tile|stream`"},
 			narrowFlag(),
 			&cli.BoolFlag{Name: "unfused", DisableDefaultText: true, Usage: "keep operators apart: each reads its operands from DRAM and writes its results there"},
+			&cli.BoolFlag{Name: "explain", DisableDefaultText: true, Usage: "print what became of each cluster of fuse: its kernels, what lies between them, and why they are not one"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the program to `FILE`, - for standard output even if that is a terminal"},
 			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "replace an existing file that -o does not name"},
 		}, inputFlags(), []cli.Flag{reportFlag()}),
@@ -274,19 +279,72 @@ func (s *session) tellLowered(nodes int, r *lower.Result) {
 	s.report.set("instructions", total)
 	s.report.set("dram_bytes", r.Program.DRAMBytes)
 	clusters := ""
-	if list := r.Clusters(); len(list) > 0 {
-		single := 0
+	list := r.Clusters()
+	if s.Bool("explain") {
+		list = r.Explained()
+	}
+	if len(list) > 0 {
+		single, together := 0, 0
 		for _, c := range list {
-			if c.Kernels == 1 {
+			switch {
+			case c.Kernels == 1:
 				single++
+			case c.Together:
+				together++
 			}
 		}
 		s.report.set("clusters", list)
 		clusters = fmt.Sprintf(", %d of %s in one kernel", single, count(len(list), "cluster"))
+		if together > 0 {
+			clusters += fmt.Sprintf(", %d in a row of kernels on chip", together)
+		}
 		if single == len(list) {
 			clusters = fmt.Sprintf(", %s in one kernel each", count(single, "cluster"))
 		}
 	}
 	s.summaryf("%s -> %s%s, %s, %s of DRAM, for %s", count(nodes, "node"), count(len(r.Legal.Kernels), "kernel"), clusters, count(total, "instruction"),
 		size.Bytes(r.Program.DRAMBytes), r.Program.Machine.Name)
+	switch {
+	case !s.Bool("explain") || s.quiet:
+	case len(list) == 0:
+		s.notef("no node is of a cluster: \"gradtool fuse\" makes some")
+	default:
+		s.explainClusters(list)
+	}
+}
+
+// explainClusters says which kernels a cluster became, what is between them, and how often each reason was given.
+func (s *session) explainClusters(list []lower.Cluster) {
+	type reason struct {
+		n    int
+		text string
+	}
+	var reasons []reason
+	for _, c := range list {
+		if c.Kernels == 1 {
+			s.say(c.Name, ": 1 kernel")
+			continue
+		}
+		text := fmt.Sprintf(": %s", count(c.Kernels, "kernel"))
+		for _, p := range c.Parts {
+			text += fmt.Sprintf("\n%d: %s (%s)", p.Kernel, p.Node, p.Ops)
+			if len(p.With) > 0 {
+				text += " with parts of " + strings.Join(p.With, ", ")
+			}
+		}
+		for _, b := range c.Borders {
+			text += "\n" + b.String()
+			i := slices.IndexFunc(reasons, func(r reason) bool { return r.text == b.Why })
+			if i < 0 {
+				i = len(reasons)
+				reasons = append(reasons, reason{text: b.Why})
+			}
+			reasons[i].n++
+		}
+		s.say(c.Name, text)
+	}
+	slices.SortStableFunc(reasons, func(a, b reason) int { return b.n - a.n })
+	for _, r := range reasons {
+		s.say(count(r.n, "border")+": ", r.text)
+	}
 }

@@ -29,12 +29,7 @@ type Fuser struct {
 
 // Run fuses the kernels of p where it can.
 func (f *Fuser) Run(p *Program) {
-	f.p = p
-	f.touch, f.index, f.outputs = map[Kernel]Touch{}, map[Kernel]int{}, map[*Buffer]bool{}
-	f.writers, f.readers = map[*Buffer][]Kernel{}, map[*Buffer][]Kernel{}
-	for _, b := range p.Outputs {
-		f.outputs[b.Buf] = true
-	}
+	f.begin(p)
 	for i, k := range p.Kernels {
 		if n, ok := k.(*Nest); ok {
 			n.squeeze()
@@ -112,11 +107,11 @@ func (f *Fuser) fuseInto(i int, c *Nest) int {
 		for _, b := range shared {
 			switch p := p.(type) {
 			case *Nest:
-				if nest = f.join(p, c, b); nest != nil {
+				if nest, _ = f.join(p, c, b); nest != nil {
 					merged = nest
 				}
 			case *Contract:
-				if m := f.joinPost(p, c, b); m != nil {
+				if m, _ := f.joinPost(p, c, b); m != nil {
 					merged, nest = m, m.Post
 				}
 			}
@@ -196,9 +191,9 @@ func writeOf(p *Nest, b *Buffer) int {
 
 // join returns the nest that does what p and then c do, where b is what p makes and c reads, or what both read, nil if they do not
 // go together.
-func (f *Fuser) join(p, c *Nest, b *Buffer) *Nest {
+func (f *Fuser) join(p, c *Nest, b *Buffer) (*Nest, error) {
 	if len(p.Body)+len(c.Body) > maxBody || len(p.In)+len(c.In)+len(p.Out)+len(c.Out) > maxAccess {
-		return nil
+		return nil, errLong
 	}
 	p, c = p.Clone(), c.Clone()
 	c.squeeze()
@@ -206,10 +201,10 @@ func (f *Fuser) join(p, c *Nest, b *Buffer) *Nest {
 	// What p does with b if it does not make it: it reads it, as c does.
 	sibling := writeOf(p, b) < 0
 	if r, _ := readOf(c, b); r == nil {
-		return nil
+		return nil, errWays
 	}
 	if r, _ := readOf(p, b); sibling && r == nil {
-		return nil
+		return nil, errWays
 	}
 	pairs, ok := match(p, c, func(k splitter) (*Access, []int) {
 		n := k.(*Nest)
@@ -220,7 +215,7 @@ func (f *Fuser) join(p, c *Nest, b *Buffer) *Nest {
 		return p.Out[writeOf(p, b)].To, p.Dims
 	})
 	if !ok || sibling && (len(pairs) != len(p.Dims) || len(pairs) != len(c.Dims)) {
-		return nil
+		return nil, errOrder
 	}
 	to := make([]int, len(p.Dims)) // dimension of c for each of p
 	for i := range to {
@@ -253,15 +248,15 @@ func (f *Fuser) join(p, c *Nest, b *Buffer) *Nest {
 	case len(own) == len(other):
 		for x := range own {
 			if p.Dims[own[x]] != c.Dims[other[x]] {
-				return nil
+				return nil, errDims
 			}
 			to[own[x]] = other[x]
 		}
 	default:
-		return nil
+		return nil, errDims
 	}
 	if len(dims) > 8 {
-		return nil
+		return nil, errLong
 	}
 	identity := make([]int, len(c.Dims))
 	for i := range identity {
@@ -270,10 +265,13 @@ func (f *Fuser) join(p, c *Nest, b *Buffer) *Nest {
 	p.renumber(to, dims)
 	c.renumber(identity, dims)
 	m := concat(p, c)
-	if m == nil || !f.Fits(m) {
-		return nil
+	switch {
+	case m == nil:
+		return nil, errOrder
+	case !f.Fits(m):
+		return nil, errFits
 	}
-	return m
+	return m, nil
 }
 
 // concat puts the statements of c, over the same dimensions, behind those of p. What p stores, c does not load. It fails if
@@ -348,7 +346,7 @@ func (k *Contract) split(dim, n int) bool {
 
 // joinPost returns the contraction that does what p and then c do, nil if they do not go together: every dimension of c must
 // be one of the sums.
-func (f *Fuser) joinPost(p *Contract, c *Nest, b *Buffer) *Contract {
+func (f *Fuser) joinPost(p *Contract, c *Nest, b *Buffer) (*Contract, error) {
 	q := &Contract{Origin0: p.Origin0.of(p.Origin0, c.Origin0), Dims: slices.Clone(p.Dims), Kind: slices.Clone(p.Kind), A: p.A.Clone(), B: p.B.Clone(), Part: p.Part}
 	if p.Post != nil {
 		q.Post = p.Post.Clone()
@@ -364,10 +362,10 @@ func (f *Fuser) joinPost(p *Contract, c *Nest, b *Buffer) *Contract {
 	c = c.Clone()
 	c.squeeze()
 	if len(q.Post.Body)+len(c.Body) > maxBody || len(q.Post.In)+len(c.In)+len(q.Post.Out)+len(c.Out) > maxAccess {
-		return nil
+		return nil, errLong
 	}
 	if r, _ := readOf(c, b); r == nil {
-		return nil
+		return nil, errWays
 	}
 	pairs, ok := match(q, c, func(k splitter) (*Access, []int) {
 		if k == splitter(q) {
@@ -376,16 +374,22 @@ func (f *Fuser) joinPost(p *Contract, c *Nest, b *Buffer) *Contract {
 		a, _ := readOf(c, b)
 		return a, c.Dims
 	})
-	if !ok || len(pairs) != len(c.Dims) {
-		return nil
+	switch {
+	case !ok:
+		return nil, errOrder
+	case len(pairs) != len(c.Dims):
+		return nil, errSums
 	}
 	to := make([]int, len(c.Dims))
 	for _, x := range pairs {
 		to[x[1]] = x[0]
 	}
 	c.renumber(to, q.Post.Dims)
-	if q.Post = concat(q.Post, c); q.Post == nil || !f.FitsPost(q) {
-		return nil
+	if q.Post = concat(q.Post, c); q.Post == nil {
+		return nil, errOrder
 	}
-	return q
+	if !f.FitsPost(q) {
+		return nil, errFits
+	}
+	return q, nil
 }

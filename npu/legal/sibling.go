@@ -24,7 +24,7 @@ func (f *Fuser) siblings() {
 			if !down && !up {
 				continue
 			}
-			m := f.join(p, c, b)
+			m, _ := f.join(p, c, b)
 			if m == nil {
 				continue
 			}

@@ -5,7 +5,6 @@ package lower
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gradtool/graph"
@@ -38,7 +37,10 @@ type Result struct {
 	List    []isa.Instr // in program order, before they are split into queues
 	Program *isa.Program
 
-	plans []*emit.Plan
+	plans   []*emit.Plan
+	steps   []int // of the schedule, by kernel
+	stays   []stay
+	machine *machine.Machine
 }
 
 // Tiles returns the kernels, in the order of the schedule, as loops over operations on tiles.
@@ -57,7 +59,7 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Legal: p}
+	r := &Result{Legal: p, machine: opt.Machine}
 	if len(p.Fallbacks) > 0 {
 		return r, nil
 	}
@@ -70,8 +72,11 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 		groups = schedule(p.Kernels, emit.New(opt.Machine, nil))
 	}
 	p.Kernels = p.Kernels[:0:0]
-	for _, g := range groups {
+	for i, g := range groups {
 		p.Kernels = append(append(p.Kernels, g.kernel), g.others...)
+		for range 1 + len(g.others) {
+			r.steps = append(r.steps, i)
+		}
 	}
 	caps := residentCaps(groups, opt)
 	var e *emit.Emitter
@@ -80,7 +85,7 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 			clear(caps)
 		}
 		failed := 0
-		if e, failed, err = emitAll(p, groups, opt, caps, out); err == nil {
+		if e, r.stays, failed, err = emitAll(p, groups, opt, caps, out); err == nil {
 			break
 		}
 		if !errors.Is(err, emit.ErrSpace) || caps[failed] == 0 {
@@ -161,15 +166,15 @@ func residentCaps(groups []group, opt Options) []int {
 }
 
 // emitAll makes the instructions of all steps, with what fits into caps kept on chip between them. If it fails it tells in which step.
-func emitAll(p *legal.Program, groups []group, opt Options, caps []int, out *isa.Program) (e *emit.Emitter, failed int, err error) {
-	stays, err := reside(p, groups, opt.Machine, caps)
+func emitAll(p *legal.Program, groups []group, opt Options, caps []int, out *isa.Program) (e *emit.Emitter, stays []stay, failed int, err error) {
+	stays, err = reside(p, groups, opt.Machine, caps)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	out.Nodes, out.Segments, out.Inputs, out.Outputs = nil, nil, nil, nil
 	addr, err := layout(p, groups, stays, opt.Machine, out)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	e = emit.New(opt.Machine, addr)
 	e.Bus = busShared
@@ -210,10 +215,10 @@ func emitAll(p *legal.Program, groups []group, opt Options, caps []int, out *isa
 			err = e.Kernel(g.kernel)
 		}
 		if err != nil {
-			return nil, i, err
+			return nil, nil, i, err
 		}
 	}
-	return e, 0, nil
+	return e, stays, 0, nil
 }
 
 // cluster returns the name of what a kernel's time is put down to beside its node: the clusters of fuse that it computes parts of, else the
@@ -226,30 +231,6 @@ func cluster(o *legal.Origin) string {
 		return o.Ops + ": " + o.Node
 	}
 	return ""
-}
-
-// Cluster is a cluster of fuse and the number of kernels that compute it.
-type Cluster struct {
-	Name    string `json:"name"`
-	Kernels int    `json:"kernels"`
-}
-
-// Clusters returns the clusters that the model's nodes are marked with, in the order in which they begin.
-func (r *Result) Clusters() []Cluster {
-	var out []Cluster
-	for _, k := range r.Legal.Kernels {
-		for _, name := range strings.Split(k.Origin().Clusters, " + ") {
-			i := slices.IndexFunc(out, func(c Cluster) bool { return c.Name == name })
-			switch {
-			case name == "":
-			case i < 0:
-				out = append(out, Cluster{name, 1})
-			default:
-				out[i].Kernels++
-			}
-		}
-	}
-	return out
 }
 
 // constant returns the elements of a constant buffer as the device has them: the model's own bytes, which may be those of a

@@ -6,7 +6,8 @@
 // Kernels are made here. Networks are those in the folder that GRADTOOL_MODELS names, of the names in GRADTOOL_MODEL_LIST,
 // with loss and gradients. Cycles is the time of the whole program, loads and stores included. Array is the share of the
 // matrix unit's peak while it is busy; bound is the least time that one of the units or the DRAM path needs for what the program
-// does at its peak rate, and "of bound" that divided by the cycles. Clusters of fuse, with --target or without, are counted that are one kernel.
+// does at its peak rate, and "of bound" that divided by the cycles. Clusters of fuse, with --target or without, are counted that are one
+// kernel, or a row of kernels on chip.
 package main
 
 import (
@@ -205,7 +206,8 @@ func reduce(axis int64) *graph.Model {
 	return m
 }
 
-// inOne says how many clusters of a program are one kernel.
+// inOne says how many clusters of a program are one kernel, and after a plus how many are a row of kernels that hand each other what they make on
+// chip.
 func inOne(report string) string {
 	file, err := os.ReadFile(report)
 	if err != nil {
@@ -215,16 +217,22 @@ func inOne(report string) string {
 	if err := json.Unmarshal(file, &r); err != nil {
 		log.Fatal(err)
 	}
-	one := 0
+	one, row := 0, 0
 	for _, c := range r.Clusters {
-		if c.Kernels == 1 {
+		switch {
+		case c.Kernels == 1:
 			one++
+		case c.Together:
+			row++
 		}
 	}
 	if len(r.Clusters) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d", one, len(r.Clusters))
+	if row == 0 {
+		return fmt.Sprintf("%d of %d", one, len(r.Clusters))
+	}
+	return fmt.Sprintf("%d+%d of %d", one, row, len(r.Clusters))
 }
 
 // networks adds the training steps of networks.
