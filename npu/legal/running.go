@@ -158,7 +158,7 @@ func (k *Walk) Running() (*Running, bool) {
 		}
 	}
 	for _, o := range k.Body.Out {
-		if n[o.Value] != free && n[o.Value] != total && n[o.Value] != late {
+		if n[o.Value] != free && n[o.Value] != total && n[o.Value] != late && o.Value != r.Max {
 			return nil, false
 		}
 	}
@@ -180,9 +180,10 @@ func reducedOver(k *Nest) uint32 {
 	return m
 }
 
-// run brings the softmax of a walk's body into the form that runs along cols: with a bounded maximum, and sinks of weights
-// that are not yet divided by their sum. It reports whether that is possible.
-func (k *Walk) makeRun(cols uint32) bool {
+// makeRun brings the softmax of a walk's body into the form that runs along cols: with a bounded maximum, and sinks of weights
+// that are not yet divided by their sum. It reports whether that is possible. What depends on rows may be stored in the buffers stats only: it is
+// not the same where rows are all -inf.
+func (k *Walk) makeRun(cols uint32, stats map[*Buffer]bool) bool {
 	n, most, ok := natures(k.Body, cols)
 	if !ok {
 		return false
@@ -190,7 +191,7 @@ func (k *Walk) makeRun(cols uint32) bool {
 	b := k.Body
 	base := len(b.In)
 	for _, o := range b.Out {
-		if n[o.Value] != free { // statistics are not the same where rows are -inf
+		if n[o.Value] != free && !stats[o.To.Buf] {
 			return false
 		}
 	}
@@ -215,7 +216,9 @@ func (k *Walk) makeRun(cols uint32) bool {
 		}
 	}
 	for i := range b.Out {
-		b.Out[i].Value = moved(b.Out[i].Value)
+		if b.Out[i].Value = moved(b.Out[i].Value); b.Out[i].Value == most {
+			b.Out[i].Value = most + 2
+		}
 	}
 	for i := range k.Sinks {
 		k.Sinks[i].Value = moved(k.Sinks[i].Value)
@@ -295,4 +298,29 @@ func (k *Contract) Softmax(least int) bool {
 		}
 	}
 	return true
+}
+
+// Sums reports whether the contraction's epilogue sums products of its sums along rows or columns of a square of at least so many bytes, as the
+// derivative of a softmax does, and so may become that of a walk.
+func (k *Contract) Sums(least int) bool {
+	if k.Post == nil {
+		return false
+	}
+	cols := reducedOver(k.Post)
+	if cols == 0 || 4*k.Post.Extent(^uint32(0)) < least {
+		return false
+	}
+	for i, kind := range k.Kind {
+		if cols>>i&1 != 0 && kind != M && kind != N {
+			return false
+		}
+	}
+	found := false
+	for _, s := range k.Post.Body {
+		if s.Op.Reduces() && (s.Op != Sum || s.Over != cols) {
+			return false
+		}
+		found = found || s.Op.Reduces() && s.Args[0] >= len(k.Post.In) && k.Post.Body[s.Args[0]-len(k.Post.In)].Op == Mul
+	}
+	return found
 }

@@ -22,6 +22,8 @@ type Walk struct {
 	Scores  []Score
 	Body    *Nest
 	Sinks   []Sink
+
+	along uint32 // dimensions that sums of rows ran along, for whoever builds the walk
 }
 
 // Score is a sum of products over the dimensions Over, for each point of the square.
@@ -128,7 +130,7 @@ func (k *Walk) split(dim, n int) bool {
 		}
 		s.Post.renumber(to, slices.Insert(slices.Clone(s.Post.Dims), dim+1, 1))
 	}
-	k.Square = mask(k.Square)
+	k.Square, k.along = mask(k.Square), mask(k.along)
 	k.Dims = slices.Insert(k.Dims, dim+1, n)
 	k.Dims[dim] /= n
 	return true

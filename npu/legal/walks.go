@@ -16,20 +16,25 @@ type Walker struct {
 	p                *Program
 	readers, writers map[*Buffer][]int // kernels, by place
 	touch            []Touch
+	stats            map[*Buffer]bool // hold what rows of a softmax have in common, for walks
 }
 
 // Walks makes walks of contractions where that is better and returns how many.
 func (wk *Walker) Walks(p *Program) int {
-	wk.p = p
+	wk.p, wk.stats = p, map[*Buffer]bool{}
 	done := 0
 	for wk.look(); ; wk.look() {
-		n := wk.forward()
+		n := wk.backward()
+		if n == 0 {
+			n = wk.forward()
+		}
+		if n == 0 {
+			n = wk.alone()
+		}
 		if n == 0 {
 			break
 		}
 		done += n
-	}
-	if done > 0 {
 		p.dropDead()
 	}
 	return done
@@ -84,7 +89,11 @@ func (wk *Walker) forward() int {
 			}
 			second, rest := wk.p.detached(second)
 			w := walkOf(first)
-			if !w.sink(second, left, b) || !w.makeRun(w.Sinks[0].Over) || !wk.Better(w, []Kernel{first, second}) {
+			if !w.sink(second, left, b) {
+				continue
+			}
+			w.unstore(b)
+			if !w.makeRun(w.Sinks[0].Over, wk.stats) || !wk.Better(w, []Kernel{first, second}) {
 				continue
 			}
 			w.Origin0 = second.Origin0.of(first.Origin0, second.Origin0)
@@ -99,8 +108,8 @@ func (wk *Walker) forward() int {
 	return 0
 }
 
-// sink adds a contraction one of whose operands is a buffer that the body of the walk stores: the value takes the place of the buffer, which is not
-// stored any longer. It returns false, and may have changed the walk, if the two do not go together.
+// sink adds a contraction one of whose operands is a buffer that the body of the walk stores: the value takes the place of the buffer, which the
+// caller is to stop storing. It returns false, and may have changed the walk, if the two do not go together.
 func (k *Walk) sink(c *Contract, left bool, b *Buffer) bool {
 	q := c.withPost()
 	if !left {
@@ -162,8 +171,12 @@ func (k *Walk) sink(c *Contract, left bool, b *Buffer) bool {
 		s.Value = len(k.Body.In) + len(k.Body.Body) - 1
 	}
 	k.Sinks = append(k.Sinks, s)
-	k.Body.Out = slices.Delete(k.Body.Out, at, at+1)
 	return true
+}
+
+// unstore takes out the stores of the body to a buffer.
+func (k *Walk) unstore(b *Buffer) {
+	k.Body.Out = slices.DeleteFunc(k.Body.Out, func(o Store) bool { return o.To.Buf == b })
 }
 
 // inners gives the dimensions of q that the square has not a place outside of it, that of one which the walk has already where the operand then
@@ -223,6 +236,11 @@ func (p *Program) detached(k *Contract) (*Contract, *Nest) {
 	if k.Post == nil || reducedOver(k.Post) == 0 {
 		return k, nil
 	}
+	return p.apart(k)
+}
+
+// apart returns a contraction and its epilogue, which it must have, apart.
+func (p *Program) apart(k *Contract) (*Contract, *Nest) {
 	c := k.Clone()
 	rest := c.Post
 	c.Post = nil

@@ -24,8 +24,11 @@ func newWalks(m *machine.Machine) *walks {
 // fitsPost reports whether a contraction may have its epilogue: if it fits on chip, or if its rows, too long for that, may become those
 // of a walk.
 func (w *walks) fitsPost(k *legal.Contract) bool {
-	return w.e.FitsPost(k) || !w.apart[k.Origin().Node] && k.Softmax(w.large)
+	return w.e.FitsPost(k) || !w.apart[k.Origin().Node] && w.rows(k)
 }
+
+// rows reports whether a contraction has an epilogue that a walk could work off in tiles.
+func (w *walks) rows(k *legal.Contract) bool { return k.Softmax(w.large) || k.Sums(w.large) }
 
 // made makes walks. It returns false if rows are left that do not fit on chip: they are noted, and the program is to be made again.
 func (w *walks) made(p *legal.Program) bool {
@@ -33,7 +36,7 @@ func (w *walks) made(p *legal.Program) bool {
 	wk.Walks(p)
 	ok := true
 	for _, k := range p.Kernels {
-		if c, is := k.(*legal.Contract); is && c.Post != nil && !w.apart[c.Origin().Node] && c.Softmax(w.large) && !w.e.FitsPost(c) {
+		if c, is := k.(*legal.Contract); is && c.Post != nil && !w.apart[c.Origin().Node] && w.rows(c) && !w.e.FitsPost(c) {
 			w.apart[c.Origin().Node] = true
 			ok = false
 		}
@@ -53,10 +56,13 @@ func (w *walks) better(k *legal.Walk, instead []legal.Kernel) bool {
 // apartCost estimates the time of contractions, one after the other, that hand each other a buffer: on chip in strips, if rows of it fit there,
 // else in memory, which takes it up four times.
 func (w *walks) apartCost(list []legal.Kernel) float64 {
-	made := map[*legal.Buffer]bool{}
+	made, readers := map[*legal.Buffer]bool{}, map[*legal.Buffer]int{}
 	for _, k := range list {
 		for _, a := range k.Writes() {
 			made[a.Buf] = true
+		}
+		for _, a := range k.Reads() {
+			readers[a.Buf]++
 		}
 	}
 	total, moved := 0.0, 0.0
@@ -64,7 +70,7 @@ func (w *walks) apartCost(list []legal.Kernel) float64 {
 	var names []*legal.Buffer
 	for _, k := range list {
 		for _, a := range k.Reads() {
-			if a != nil && made[a.Buf] && held[a.Buf] == nil {
+			if made[a.Buf] && held[a.Buf] == nil && readers[a.Buf] == 1 {
 				held[a.Buf] = &emit.Resident{Row: a.Buf.Len, Pitch: a.Buf.Len}
 				names = append(names, a.Buf)
 			}
