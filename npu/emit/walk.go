@@ -86,6 +86,9 @@ func (r *walkRun) prepare() error {
 	r.nest.moved = false
 	for _, s := range k.Sinks { // the values that sinks read stay until they have been read
 		r.nest.uses[s.Value]++
+		if s.Scale >= 0 {
+			r.nest.uses[s.Scale]++
+		}
 		r.nest.fused[s.Value] = false
 		r.nest.outside[s.Value] = true
 	}

@@ -53,8 +53,8 @@ func (w *walks) better(k *legal.Walk, instead []legal.Kernel) bool {
 	return w.e.Rank(plans[0]) < w.apartCost(instead)
 }
 
-// apartCost estimates the time of contractions, one after the other, that hand each other a buffer: on chip in strips, if rows of it fit there,
-// else in memory, which takes it up four times.
+// apartCost estimates the time of contractions, one after the other, that hand each other a buffer: on chip in strips, if rows of it fit there
+// and one reads it, else in memory.
 func (w *walks) apartCost(list []legal.Kernel) float64 {
 	made, readers := map[*legal.Buffer]bool{}, map[*legal.Buffer]int{}
 	for _, k := range list {
@@ -65,14 +65,12 @@ func (w *walks) apartCost(list []legal.Kernel) float64 {
 			readers[a.Buf]++
 		}
 	}
-	total, moved := 0.0, 0.0
+	total := 0.0
 	held := map[*legal.Buffer]*emit.Resident{}
-	var names []*legal.Buffer
 	for _, k := range list {
 		for _, a := range k.Reads() {
 			if made[a.Buf] && held[a.Buf] == nil && readers[a.Buf] == 1 {
 				held[a.Buf] = &emit.Resident{Row: a.Buf.Len, Pitch: a.Buf.Len}
-				names = append(names, a.Buf)
 			}
 		}
 	}
@@ -91,9 +89,9 @@ func (w *walks) apartCost(list []legal.Kernel) float64 {
 			}
 		}
 		total += e.Estimate(c)
-		for _, b := range names {
-			moved += 4 * float64(b.Bytes()) / float64(e.Machine.DMA.BytesPerCycle)
+		if c.Post != nil { // stored, loaded by the nest that the epilogue becomes, stored and loaded again
+			total += 4 * float64(4*c.Post.Extent(^uint32(0))) / float64(e.Machine.DMA.BytesPerCycle)
 		}
 	}
-	return total + moved
+	return total
 }
