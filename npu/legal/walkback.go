@@ -24,7 +24,7 @@ func (wk *Walker) backward() int {
 		buffers := len(wk.p.Buffers)
 		b := &backer{Walker: wk, w: walkOf(c), members: []int{i}, changed: map[int]Kernel{}}
 		b.w.along = reducedOver(c.Post)
-		if b.build(i) {
+		if b.build() {
 			b.place()
 			return 1
 		}
@@ -43,6 +43,7 @@ type backer struct {
 	behind  []Kernel // and behind it
 	at      int      // kernel whose place it takes
 	changed map[int]Kernel
+	before  []int // kernels that are to stand before it
 }
 
 // absorbed is a contraction whose epilogue is computed again in the walk.
@@ -54,11 +55,14 @@ type absorbed struct {
 	renamed map[*Buffer]*Buffer
 }
 
-func (b *backer) build(i int) bool {
+func (b *backer) build() bool {
 	for b.next() {
 	}
 	if len(b.squares) == 0 || !b.rowSums() {
 		return false
+	}
+	for i := 0; i < len(b.w.Body.Out); i++ {
+		b.extend(b.w.Body.Out[i].To.Buf)
 	}
 	var uses []*Buffer
 	for _, o := range b.w.Body.Out {
@@ -67,7 +71,7 @@ func (b *backer) build(i int) bool {
 		}
 	}
 	for _, s := range uses {
-		if b.sinks(s, i) {
+		if b.sinks(s) {
 			b.w.unstore(s)
 		}
 	}
@@ -473,6 +477,7 @@ func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64) *Access
 		d.Post.Out = append(d.Post.Out, Store{q.result().Clone(), 0})
 		b.changed[j] = d
 	}
+	b.before = append(b.before, j)
 	n := &Nest{Origin0: b.w.Origin0, Dims: slices.Clone(trial.Dims), In: []*Access{other.Clone(), result.Clone()}}
 	for i := range n.Dims {
 		if cols>>i&1 != 0 || trial.Square>>i&1 == 0 && sc.Over>>i&1 == 0 {
@@ -511,7 +516,7 @@ func (k *Walk) clone() *Walk {
 
 // sinks gives the walk the products that use up a square which its body makes, and reports whether nobody else reads it. Products of the forward
 // pass, along rows of weights, stay.
-func (b *backer) sinks(s *Buffer, i int) bool {
+func (b *backer) sinks(s *Buffer) bool {
 	from := slices.IndexFunc(b.squares, func(q *absorbed) bool { return q.makes(s) })
 	names := []*Buffer{s}
 	if from >= 0 {
@@ -525,12 +530,46 @@ func (b *backer) sinks(s *Buffer, i int) bool {
 			if slices.Contains(b.members, j) || from >= 0 && j == b.squares[from].again {
 				continue
 			}
-			if !b.sinkOf(j, name, s, from >= 0 && j < i && name == s) {
+			if !b.sinkOf(j, name, s, from >= 0 && name == s) {
 				all = false
 			}
 		}
 	}
 	return all || from >= 0
+}
+
+// extend has the body compute what nests make of a square that it makes, point by point.
+func (b *backer) extend(s *Buffer) {
+	for _, j := range b.readers[s] {
+		n, ok := b.p.Kernels[j].(*Nest)
+		if !ok || slices.Contains(b.members, j) || reducedOver(n) != 0 || len(n.Out) != 1 || n.Out[0].To.Buf.Bytes() < b.Large {
+			continue
+		}
+		w, c := b.w.clone(), n.Clone()
+		c.squeeze()
+		if r, _ := readOf(c, s); r == nil {
+			continue
+		}
+		pairs, ok := match(w, c, func(k splitter) (*Access, []int) {
+			if k == splitter(c) {
+				r, _ := readOf(c, s)
+				return r, c.Dims
+			}
+			return w.Body.Out[writeOf(w.Body, s)].To, w.Body.Dims
+		})
+		if !ok || len(pairs) != len(c.Dims) {
+			continue
+		}
+		to := make([]int, len(c.Dims))
+		for _, x := range pairs {
+			to[x[1]] = x[0]
+		}
+		c.renumber(to, w.Body.Dims)
+		if w.Body = concat(w.Body, c); w.Body != nil {
+			b.w = w
+			b.members = append(b.members, j)
+		}
+	}
 }
 
 // makes reports whether the kernel stores a buffer.
@@ -575,29 +614,30 @@ func (p *Program) plain(k *Contract) (*Contract, *Nest) {
 // standing finds the place of the walk: where all that it reads is there and nothing that it makes has been read.
 func (b *backer) standing() bool {
 	slices.SortFunc(b.members, cmp.Compare[int])
-	reads, makes := map[*Buffer]bool{}, map[*Buffer]bool{}
-	mine := append([]Kernel{b.w}, append(slices.Clone(b.add), b.behind...)...)
-	for _, k := range mine {
-		t := Touches(k)
-		for x := range t.writes {
-			makes[x] = true
-		}
-		for x := range t.reads {
-			reads[x] = true
-		}
-	}
 	for _, at := range b.members {
+		early := b.early(at)
+		mine := append(append([]Kernel{b.w}, b.add...), b.behind...)
+		for _, x := range early {
+			mine = append(mine, b.kernel(x))
+		}
+		reads, makes := map[*Buffer]bool{}, map[*Buffer]bool{}
+		for _, k := range mine {
+			t := Touches(k)
+			for x := range t.writes {
+				makes[x] = true
+			}
+			for x := range t.reads {
+				reads[x] = true
+			}
+		}
 		ok := true
-		for x, k := range b.p.Kernels {
-			if slices.Contains(b.members, x) {
+		for x := range b.p.Kernels {
+			if slices.Contains(b.members, x) || slices.Contains(early, x) {
 				continue
 			}
-			if c := b.changed[x]; c != nil {
-				k = c
-			}
-			t := Touches(k)
+			t := Touches(b.kernel(x))
 			for y := range t.writes {
-				ok = ok && !(reads[y] && !makes[y] && x > at) && !makes[y]
+				ok = ok && !makes[y] && !(reads[y] && x > at)
 			}
 			for y := range t.reads {
 				ok = ok && !(makes[y] && x < at)
@@ -609,6 +649,25 @@ func (b *backer) standing() bool {
 		}
 	}
 	return false
+}
+
+// early returns the kernels that have to move to place at, to stand before the walk.
+func (b *backer) early(at int) []int {
+	var out []int
+	for _, j := range b.before {
+		if j > at {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// kernel returns kernel i as it is to be.
+func (b *backer) kernel(i int) Kernel {
+	if c := b.changed[i]; c != nil {
+		return c
+	}
+	return b.p.Kernels[i]
 }
 
 // instead returns the kernels that the walk takes the place of.
@@ -628,16 +687,17 @@ func (b *backer) place() {
 		origins = append(origins, *k.Origin())
 	}
 	b.w.Origin0 = list[0].Origin().of(origins...)
+	early := b.early(b.at)
 	var out []Kernel
-	for i, k := range b.p.Kernels {
-		if c := b.changed[i]; c != nil {
-			k = c
-		}
+	for i := range b.p.Kernels {
 		if i == b.at {
+			for _, j := range early {
+				out = append(out, b.kernel(j))
+			}
 			out = append(append(append(out, b.add...), b.w), b.behind...)
 		}
-		if !slices.Contains(b.members, i) {
-			out = append(out, k)
+		if !slices.Contains(b.members, i) && !slices.Contains(early, i) {
+			out = append(out, b.kernel(i))
 		}
 	}
 	b.p.Kernels = out

@@ -3,6 +3,7 @@ package lower_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"gradtool/graph"
@@ -49,7 +50,7 @@ func TestWalks(t *testing.T) {
 			return []*graph.Value{b.MatMul(softmax(b, s), x[2])}
 		}, 1},
 		{"a mask for all heads, with rows all masked", [][]int64{f(2, 2, 90, 8), f(2, 2, 300, 8), f(2, 2, 300, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
-			s := b.Add(b.MatMul(x[0], swap(b, x[1])), b.Const(mask(90, 300)))
+			s := b.Add(b.MatMul(x[0], swap(b, x[1])), b.Const(mask(90, 300, 3, 17)))
 			return []*graph.Value{b.MatMul(softmax(b, s), x[2])}
 		}, 1},
 		{"soft cap, grouped heads, result transposed", [][]int64{f(1, 2, 3, 70, 8), f(1, 2, 1, 300, 8), f(1, 2, 1, 300, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
@@ -69,6 +70,47 @@ func TestWalks(t *testing.T) {
 			y := b.MatMul(x[2], p)
 			return []*graph.Value{y, b.Op("ReduceMean", []*graph.Value{y, b.Ints(-1)})}
 		}, 1},
+		{"gradients", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8), f(1, 2, 130, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			g := grads{score: func(s *graph.Value) *graph.Value { return b.MulScalar(s, 0.25) }, back: func(_, ds *graph.Value) *graph.Value { return b.MulScalar(ds, 0.25) }}
+			return g.build(b, x)
+		}, 2},
+		{"gradients of 500 queries and 1100 keys", [][]int64{f(1, 1, 500, 4), f(1, 1, 1100, 4), f(1, 1, 1100, 4), f(1, 1, 500, 4)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			return (&grads{}).build(b, x)
+		}, 2},
+		{"gradients, computed again", [][]int64{f(2, 1, 130, 8), f(2, 1, 300, 8), f(2, 1, 300, 8), f(2, 1, 130, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			return (&grads{again: true}).build(b, x)
+		}, 2},
+		{"gradients, a mask with rows all masked", [][]int64{f(2, 2, 90, 8), f(2, 2, 300, 8), f(2, 2, 300, 8), f(2, 2, 90, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			m := b.Const(mask(90, 300, 3, 17))
+			return (&grads{score: func(s *graph.Value) *graph.Value { return b.Add(s, m) }}).build(b, x)
+		}, 2},
+		{"gradients, a triangle", [][]int64{f(2, 2, 90, 8), f(2, 2, 300, 8), f(2, 2, 300, 8), f(2, 2, 90, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			m := b.Const(mask(90, 300))
+			return (&grads{score: func(s *graph.Value) *graph.Value { return b.Add(s, m) }}).build(b, x)
+		}, 2},
+		{"gradients, soft cap", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8), f(1, 2, 130, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			var u *graph.Value
+			g := grads{score: func(s *graph.Value) *graph.Value {
+				u = b.Unary("Tanh", b.MulScalar(s, 0.5))
+				return b.MulScalar(u, 3)
+			}, back: func(_, ds *graph.Value) *graph.Value {
+				return b.MulScalar(b.Mul(b.MulScalar(ds, 3), b.Sub(b.Like(u, 1), b.Mul(u, u))), 0.5)
+			}}
+			return g.build(b, x)
+		}, 2},
+		{"gradients, weights dropped out", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8), f(1, 2, 130, 8), f(1, 2, 130, 300)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			keep := b.Cast(b.Op("Greater", []*graph.Value{x[4], b.Like(x[4], 0)}), graph.Float)
+			drop := func(p *graph.Value) *graph.Value { return b.MulScalar(b.Mul(p, keep), 2) }
+			return (&grads{drop: drop}).build(b, x[:4])
+		}, 2},
+		{"gradients, grouped heads, result used further", [][]int64{f(1, 2, 3, 70, 8), f(1, 2, 1, 300, 8), f(1, 2, 1, 300, 8), f(1, 2, 3, 70, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			y := (&grads{}).build(b, x)
+			for _, i := range []int{2, 3} {
+				y[i] = b.Unary("Tanh", b.Op("ReduceSum", []*graph.Value{y[i], b.Ints(2)}))
+			}
+			y[0] = b.Unary("Relu", y[0])
+			return y
+		}, 2},
 		{"weights that somebody else reads", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
 			p := softmax(b, b.MatMul(x[0], swap(b, x[1])))
 			return []*graph.Value{b.MatMul(p, x[2]), p}
@@ -111,13 +153,58 @@ func walkCase(t *testing.T, in [][]int64, build func(b *op.Builder, x []*graph.V
 	compare(t, r, execute(t, r, feed), want)
 }
 
-// mask is one of attention: 0 before the diagonal and -inf behind it, rows 3 and 17 all -inf.
-func mask(rows, cols int) *graph.Tensor {
+// grads builds attention and its gradients, of queries, keys, values and the result's cotangent: weights drop(softmax(score(q k^T))).
+type grads struct {
+	score func(s *graph.Value) *graph.Value
+	back  func(s, ds *graph.Value) *graph.Value // from the cotangent of what score gives to that of its operand
+	drop  func(p *graph.Value) *graph.Value     // linear
+	again bool                                  // the backward pass computes the weights again
+}
+
+// build returns the result and the cotangents of queries, keys and values.
+func (g *grads) build(b *op.Builder, x []*graph.Value) []*graph.Value {
+	q, k, v, do := x[0], x[1], x[2], x[3]
+	swap := func(x *graph.Value) *graph.Value {
+		if n := len(x.Type.Shape); n == 5 {
+			return b.Unary("Transpose", x, graph.IntsAttr("perm", 0, 1, 2, 4, 3))
+		}
+		return b.Unary("Transpose", x, graph.IntsAttr("perm", 0, 1, 3, 2))
+	}
+	drop := func(p *graph.Value) *graph.Value {
+		if g.drop != nil {
+			return g.drop(p)
+		}
+		return p
+	}
+	weights := func() (s, p *graph.Value) {
+		s = b.MatMul(q, swap(k))
+		z := s
+		if g.score != nil {
+			z = g.score(s)
+		}
+		return s, b.Op("Softmax", []*graph.Value{z})
+	}
+	s, p := weights()
+	o := b.MatMul(drop(p), v)
+	if g.again {
+		s, p = weights()
+	}
+	dv := b.MatMul(swap(drop(p)), do)
+	dp := drop(b.MatMul(do, swap(v)))
+	ds := b.Mul(p, b.Sub(dp, b.Op("ReduceSum", []*graph.Value{b.Mul(dp, p), b.Ints(-1)})))
+	if g.back != nil {
+		ds = g.back(s, ds)
+	}
+	return []*graph.Value{o, b.MatMul(ds, k), b.MatMul(swap(ds), q), dv}
+}
+
+// mask is one of attention: 0 before the diagonal and -inf behind it, and -inf in all of some rows.
+func mask(rows, cols int, blank ...int) *graph.Tensor {
 	var x []float32
 	for i := range rows {
 		for j := range cols {
 			y := float32(0)
-			if j > i*cols/rows || i == 3 || i == 17 {
+			if j > i*cols/rows || slices.Contains(blank, i) {
 				y = float32(math.Inf(-1))
 			}
 			x = append(x, y)
