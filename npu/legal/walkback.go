@@ -53,6 +53,7 @@ type absorbed struct {
 	// again is a later kernel that computes the same, -1 if there is none, and renamed the buffers of it, which the program reads, by those of k.
 	again   int
 	renamed map[*Buffer]*Buffer
+	part    string // the cluster that the later kernel is of
 }
 
 func (b *backer) build() bool {
@@ -102,7 +103,7 @@ func (b *backer) next() bool {
 			}
 			if t, from := b.twin(at, x); t >= 0 { // computed again: the first time gives the statistics
 				s.at, s.again, s.k = t, at, b.p.Kernels[t].(*Contract)
-				s.renamed[from] = x
+				s.renamed[from], s.part = x, c.Part
 			}
 		}
 		w := b.w.clone()
@@ -223,7 +224,7 @@ func (b *backer) absorb(w *Walk, s *absorbed, x *Buffer) *Walk {
 			store := b.p.whole(graph.Float, c.Post.Dims, cv[v])
 			b.p.Buffers = append(b.p.Buffers, store.Buf)
 			b.stats[store.Buf] = true
-			c.Post.Out = append(c.Post.Out, Store{store, v})
+			c.Post.Out = append(c.Post.Out, Store{To: store, Value: v})
 			load := b.p.whole(graph.Float, q.Post.Dims, qv[v])
 			load.Buf = store.Buf
 			loads = append(loads, load)
@@ -231,13 +232,18 @@ func (b *backer) absorb(w *Walk, s *absorbed, x *Buffer) *Walk {
 		b.changed[s.at] = c
 		q.Post = q.Post.withLoads(list, loads)
 	}
+	for i := range q.Post.Body {
+		if q.Post.Body[i].Again = true; s.again >= 0 {
+			q.Post.Body[i].Part, q.Post.Body[i].Again = s.part, false
+		}
+	}
 	q.A.renumber(to, len(w.Dims))
 	q.B.renumber(to, len(w.Dims))
 	q.Post.renumber(to, w.Body.Dims)
 	if w.Body = concatScores(q.Post, w.Body, len(w.Scores)); w.Body == nil {
 		return nil
 	}
-	w.Scores = append(w.Scores, Score{q.A, q.B, over})
+	w.Scores = append(w.Scores, Score{A: q.A, B: q.B, Over: over, Part: s.part})
 	return w
 }
 
@@ -322,10 +328,10 @@ func concatScores(p, c *Nest, n int) *Nest {
 		m.Body = append(m.Body, s)
 	}
 	for _, o := range c.Out {
-		m.Out = append(m.Out, Store{o.To, ofC(o.Value)})
+		m.Out = append(m.Out, Store{o.To, ofC(o.Value), o.Part})
 	}
 	for _, o := range p.Out {
-		m.Out = append(m.Out, Store{o.To, ofP(o.Value)})
+		m.Out = append(m.Out, Store{o.To, ofP(o.Value), o.Part})
 	}
 	return m
 }
@@ -351,7 +357,7 @@ func (k *Nest) withLoads(values []int, loads []*Access) *Nest {
 		m.Body = append(m.Body, s)
 	}
 	for _, o := range k.Out {
-		m.Out = append(m.Out, Store{o.To, of(o.Value)})
+		m.Out = append(m.Out, Store{o.To, of(o.Value), o.Part})
 	}
 	return m
 }
@@ -474,7 +480,7 @@ func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64) *Access
 	result := k.Post.Out[0].To
 	if !slices.ContainsFunc(c.Writes(), func(a *Access) bool { return a.Buf == result.Buf }) {
 		d := c.withPost()
-		d.Post.Out = append(d.Post.Out, Store{q.result().Clone(), 0})
+		d.Post.Out = append(d.Post.Out, Store{To: q.result().Clone()})
 		b.changed[j] = d
 	}
 	b.before = append(b.before, j)
@@ -493,7 +499,7 @@ func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64) *Access
 	rows := n.Varies()[last]
 	to := b.p.whole(graph.Float, n.Dims, rows)
 	b.p.Buffers = append(b.p.Buffers, to.Buf)
-	n.Out = []Store{{to, last}}
+	n.Out = []Store{{To: to, Value: last}}
 	load := to.Clone()
 	n.squeeze()
 	b.add = append(b.add, n)
