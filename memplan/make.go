@@ -124,7 +124,7 @@ var attempts = [...]struct {
 	order         int
 	loose         bool
 	share, effort int64
-}{{0, false, 1000, 12}, {0, true, 1000, 18}, {0, false, 0, 8}, {3, false, 1000, 24}, {2, false, 1000, 18}, {6, false, 1000, 18}}
+}{{0, false, 500, 10}, {0, true, 1000, 20}, {3, false, 300, 10}, {6, false, 500, 10}, {0, false, 300, 10}, {2, false, 1000, 10}}
 
 // Apply puts the graph's nodes in the order of the plan.
 func (m *Made) Apply() { copy(m.Graph.Nodes, m.Order) }

@@ -1,6 +1,9 @@
 package offset
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // fit is where a greedy allocator puts a buffer: into the lowest hole that holds it, or into the smallest.
 type fit int
@@ -13,13 +16,37 @@ const (
 // greedyOrders are tried in this order. The first look at contention, as TelaMalloc does (Maas et al., "TelaMalloc:
 // Efficient On-Chip Memory Allocation for Production Machine Learning Accelerators", ASPLOS 2023): what is live when most
 // is live comes first. The others go by size, as TensorFlow Lite does (Pisarchyk and Lee, "Efficient Memory Management for
-// Deep Neural Net Inference", 2020), by lifetime, area and birth.
-var greedyOrders = [...]struct {
+// Deep Neural Net Inference", 2020), by lifetime, area and birth, some within classes of size. In layered orders the small
+// buffers that live long come first.
+var greedyOrders = [...]greedyOrder{
+	{letters: "TWZ"}, {letters: "TZ"}, {letters: "TWZ", fit: bestFit}, {letters: "ZW"}, {letters: "WZ", fit: bestFit}, {letters: "H"},
+	{letters: "TZ", class: 8, small: 200, long: 2}, {letters: "TWZ", class: 4}, {letters: "A", small: 200, long: 2}, {letters: "TWZ", small: 100, long: 2},
+	{letters: "TZ", small: 100, long: 4, fit: bestFit}, {letters: "WZ", class: 8, fit: bestFit}, {letters: "TZ", small: 500, long: 2},
+	{letters: "WZ", class: 2, small: 200, long: 2}, {letters: "TWZ", class: 8}, {letters: "TWZ", class: 4, small: 50, long: 2},
+	{letters: "LZ", class: 8, small: 100, long: 2}, {letters: "A", small: 500, long: 2},
+	{letters: "ZW", fit: bestFit}, {letters: "WZ"}, {letters: "TZ", fit: bestFit}, {letters: "A"}, {letters: "A", fit: bestFit}, {letters: "LW"},
+	{letters: "LW", fit: bestFit},
+}
+
+// greedyOrder is an order and where buffers go.
+type greedyOrder struct {
 	letters string
 	fit     fit
-}{
-	{"TWZ", firstFit}, {"TZ", firstFit}, {"TWZ", bestFit}, {"ZW", firstFit}, {"WZ", bestFit}, {"H", firstFit},
-	{"ZW", bestFit}, {"WZ", firstFit}, {"TZ", bestFit}, {"A", firstFit}, {"A", bestFit}, {"LW", firstFit}, {"LW", bestFit},
+	class   int64 // larger classes of size go first, each so many times the next; 0 for no classes
+	small   int64 // in layers: buffers below the goal divided by it are small; 0 for no layers
+	long    int64 // those live long that live for all the time divided by it
+}
+
+// String names the order in results.
+func (o greedyOrder) String() string {
+	s := "greedy " + o.letters + [...]string{" first fit", " best fit"}[o.fit]
+	if o.class > 0 {
+		s += fmt.Sprintf(", sizes by %d", o.class)
+	}
+	if o.small > 0 {
+		s += ", layers"
+	}
+	return s
 }
 
 // blocksPerStep is how many blocks are looked at in a step of work.

@@ -5,7 +5,8 @@ import "slices"
 // keys are the properties by which orders are made; larger goes first.
 type keys struct {
 	in   *instance
-	load []int64 // by buffer, the most units that are live in one of its sections
+	load []int64   // by buffer, the most units that are live in one of its sections
+	bias []float64 // by buffer, what its properties are multiplied by; nil for 1
 }
 
 func newKeys(in *instance) *keys {
@@ -24,9 +25,18 @@ func (k *keys) fill(live []int64) {
 	}
 }
 
-// value returns a property by its letter, those of MiniMalloc: Width of the lifetime, Area, Total load, siZe, Lower end
-// of the lifetime (earliest first).
+// value returns a property by its letter, with the bias.
 func (k *keys) value(letter byte, i int32) int64 {
+	x := k.property(letter, i)
+	if k.bias != nil {
+		x = int64(float64(x) * k.bias[i])
+	}
+	return x
+}
+
+// property returns a property by its letter, those of MiniMalloc: Width of the lifetime, Area, Total load, siZe, Lower end
+// of the lifetime (earliest first).
+func (k *keys) property(letter byte, i int32) int64 {
 	switch letter {
 	case 'W':
 		return k.in.length[i]

@@ -47,12 +47,19 @@ type search struct {
 	undo    []change
 	work    int64
 	limit   int64
-	// Scratch of one node, by section; nodes are finished with it before they call the next.
-	top   []int64 // height by the buffers seen so far
-	base  []int64 // lowest offset of the buffers left
-	left  []int64 // sum of their sizes
-	cross []int32 // how many of them cross to the next section
-	pool  [][]int32
+	weigh   *weights // learns who has no room; nil for nobody
+	part    []part
+	pool    [][]int32
+}
+
+// part is what is left in a section. It is kept from node to node; sections that a placement touches are looked at again.
+type part struct {
+	top   int64 // height that the buffers left come to, each as low as it can be
+	base  int64 // lowest offset of them, -1 without any
+	left  int64 // sum of their sizes
+	floor int64 // they were taken not to be below it
+	cross int32 // how many of them cross to the next section
+	dirty bool
 }
 
 type change struct {
@@ -64,10 +71,7 @@ type change struct {
 func newSearch(in *instance, near [][]neighbour) *search {
 	n := len(in.size)
 	s := &search{in: in, near: near, keys: newKeys(in), rank: make([]int32, n), low: make([]int64, n), at: make([]int64, n), twin: make([]int32, n)}
-	s.top = make([]int64, in.sections+1)
-	s.base = make([]int64, in.sections+1)
-	s.left = make([]int64, in.sections+1)
-	s.cross = make([]int32, in.sections+1)
+	s.part = make([]part, in.sections+1)
 	return s
 }
 
@@ -111,6 +115,7 @@ func (s *search) run(group []int32, letters string, cap, limit int64) status {
 			lo, hi = min(lo, p.lo), max(hi, p.hi)
 		}
 	}
+	s.touch(lo, hi)
 	return s.solve(order, lo, hi, 0, -1)
 }
 
@@ -157,14 +162,19 @@ func (s *search) solve(items []int32, lo, hi int32, floor int64, last int32) sta
 	if parts := s.split(rest, lo, hi); parts != nil {
 		return s.each(rest, parts, floor)
 	}
-	if free, ok := s.unburdened(rest, floor); ok {
-		if s.low[free] < floor || s.low[free] == floor && s.rank[free] < last {
-			return impossible
+	mark := len(s.undo)
+	if ok, any := s.unburdened(rest, floor, last); any {
+		st := impossible
+		if ok {
+			st = s.solve(rest, lo, hi, floor, last)
 		}
-		return s.try(free, rest, lo, hi, floor, last)
+		if st != found {
+			s.back(mark)
+		}
+		return st
 	}
 	if tight := s.tightest(rest, lo, hi, floor, last); tight >= 0 {
-		level := s.base[tight]
+		level := max(s.part[tight].base, floor)
 		for _, i := range rest {
 			if s.low[i] != level || !s.touches(i, tight) || level == floor && s.rank[i] < last || s.twinLeft(i) {
 				continue
@@ -195,7 +205,9 @@ func (s *search) rerank(list []int32) {
 	for _, i := range list {
 		load := int64(0)
 		for _, p := range s.in.spans[i] {
-			load = max(load, slices.Max(s.left[p.lo:p.hi]))
+			for k := p.lo; k < p.hi; k++ {
+				load = max(load, s.part[k].left)
+			}
 		}
 		s.keys.load[i] = load
 	}
@@ -237,34 +249,75 @@ func (s *search) sort(list []int32) {
 	}
 }
 
-// fits computes the scratch by section from the buffers left, in order, and reports whether each section has room.
-func (s *search) fits(rest []int32, lo, hi int32, floor int64) bool {
+// touch has sections [lo, hi) looked at again.
+func (s *search) touch(lo, hi int32) {
 	for k := lo; k < hi; k++ {
-		s.top[k], s.base[k], s.left[k], s.cross[k] = 0, -1, 0, 0
+		s.part[k].dirty = true
+	}
+	s.work += int64(hi-lo) / touchedPerStep
+}
+
+// touchedPerStep is how many sections are marked in a step of work.
+const touchedPerStep = 16
+
+// stale returns the range of the sections in [lo, hi) whose state is not that of what is left, or is that of a higher floor.
+func (s *search) stale(lo, hi int32, floor int64) (int32, int32) {
+	for lo < hi && !s.part[lo].dirty && s.part[lo].floor <= floor {
+		lo++
+	}
+	for lo < hi && !s.part[hi-1].dirty && s.part[hi-1].floor <= floor {
+		hi--
+	}
+	return lo, hi
+}
+
+// fits brings the state of the sections up to date, from the buffers left, in order, and reports whether each section has room.
+func (s *search) fits(rest []int32, lo, hi int32, floor int64) bool {
+	if lo, hi = s.stale(lo, hi, floor); lo == hi {
+		return true
+	}
+	for k := lo; k < hi; k++ {
+		s.part[k] = part{base: -1, floor: floor, dirty: true}
 	}
 	for _, i := range rest {
 		low := max(s.low[i], floor)
-		spans := s.in.spans[i]
-		for _, p := range spans {
-			size := p.high - p.low
-			for k := p.lo; k < p.hi; k++ {
-				if s.base[k] < 0 {
-					s.base[k] = low + p.low
+		for _, p := range s.in.spans[i] {
+			size, base := p.high-p.low, low+p.low
+			from, to := max(p.lo, lo), min(p.hi, hi)
+			if from >= to {
+				continue
+			}
+			parts := s.part[from:to]
+			for k := range parts {
+				x := &parts[k]
+				if x.base < 0 {
+					x.base = base
 				}
-				t := max(s.top[k], low+p.low) + size
+				t := max(x.top, base) + size
 				if t > s.cap {
+					if s.weigh != nil {
+						s.weigh.hits[i]++
+					}
 					return false
 				}
-				s.top[k] = t
-				s.left[k] += size
+				x.top = t
+				x.left += size
 			}
-			s.work += int64(p.hi - p.lo)
+			s.work += int64(to - from)
 		}
-		if len(spans) > 0 {
-			for k := spans[0].lo; k < spans[len(spans)-1].hi-1; k++ {
-				s.cross[k]++
+		// How many begin to cross, or cease to, at first.
+		if from, to := s.in.reach(i); max(from, lo) < min(to-1, hi) {
+			s.part[max(from, lo)].cross++
+			if to-1 < hi {
+				s.part[to-1].cross--
 			}
 		}
+	}
+	crossing := int32(0)
+	for k := lo; k < hi; k++ {
+		x := &s.part[k]
+		crossing += x.cross
+		x.cross, x.dirty = crossing, false
 	}
 	return true
 }
@@ -274,10 +327,10 @@ func (s *search) split(rest []int32, lo, hi int32) [][2]int32 {
 	var parts [][2]int32
 	begin := int32(-1)
 	for k := lo; k < hi; k++ {
-		if s.base[k] >= 0 && begin < 0 {
+		if s.part[k].base >= 0 && begin < 0 {
 			begin = k
 		}
-		if begin >= 0 && s.cross[k] == 0 {
+		if begin >= 0 && s.part[k].cross == 0 {
 			parts = append(parts, [2]int32{begin, k + 1})
 			begin = -1
 		}
@@ -328,8 +381,9 @@ func (s *search) each(rest []int32, parts [][2]int32, floor int64) status {
 	return found
 }
 
-// unburdened returns a buffer that lifts no other if it is placed as low as it can be.
-func (s *search) unburdened(rest []int32, floor int64) (int32, bool) {
+// unburdened places the buffers that lift no other if they are placed as low as they can be. It reports whether that is in
+// order, and whether there are any.
+func (s *search) unburdened(rest []int32, floor int64, last int32) (ok, any bool) {
 next:
 	for _, i := range rest {
 		low := s.low[i]
@@ -339,9 +393,13 @@ next:
 				continue next
 			}
 		}
-		return i, true
+		if low < floor || low == floor && s.rank[i] < last {
+			return false, true
+		}
+		s.place(i)
+		any = true
 	}
-	return 0, false
+	return true, any
 }
 
 // tightest returns the section without waste that has the fewest candidates for its lowest place, -1 if there is none
@@ -349,10 +407,10 @@ next:
 func (s *search) tightest(rest []int32, lo, hi int32, floor int64, last int32) int32 {
 	best, fewest := int32(-1), int32(2)
 	for k := lo; k < hi; k++ {
-		if s.base[k] < 0 || s.base[k]+s.left[k] < s.cap {
+		level := max(s.part[k].base, floor)
+		if s.part[k].base < 0 || level+s.part[k].left < s.cap {
 			continue
 		}
-		level := s.base[k]
 		var n int32
 		safe := true
 		for _, i := range rest {
@@ -408,18 +466,7 @@ func (s *search) twinLeft(i int32) bool {
 // try places i as low as it goes and solves the rest.
 func (s *search) try(i int32, rest []int32, lo, hi int32, floor int64, last int32) status {
 	mark := len(s.undo)
-	at := s.low[i]
-	s.at[i] = at
-	s.undo = append(s.undo, change{i, -1})
-	for _, n := range s.near[i] {
-		j := n.buffer
-		if s.at[j] >= 0 || s.low[j] >= at+n.above {
-			continue
-		}
-		s.undo = append(s.undo, change{j, s.low[j]})
-		s.low[j] = alignUp(at+n.above, s.in.align[j])
-	}
-	s.work += int64(len(s.near[i]))
+	s.place(i)
 	st := s.solve(rest, lo, hi, floor, last)
 	if st != found {
 		s.back(mark)
@@ -427,8 +474,32 @@ func (s *search) try(i int32, rest []int32, lo, hi int32, floor int64, last int3
 	return st
 }
 
+// place places i as low as it goes and lifts the buffers that meet it.
+func (s *search) place(i int32) {
+	at := s.low[i]
+	s.at[i] = at
+	s.undo = append(s.undo, change{i, -1})
+	lo, hi := s.in.reach(i)
+	for _, n := range s.near[i] {
+		j := n.buffer
+		if s.at[j] >= 0 || s.low[j] >= at+n.above {
+			continue
+		}
+		s.undo = append(s.undo, change{j, s.low[j]})
+		s.low[j] = alignUp(at+n.above, s.in.align[j])
+		from, to := s.in.reach(j)
+		lo, hi = min(lo, from), max(hi, to)
+	}
+	s.work += int64(len(s.near[i]))
+	s.touch(lo, hi)
+}
+
 // back takes changes back until there are mark of them.
 func (s *search) back(mark int) {
+	if len(s.undo) == mark {
+		return
+	}
+	lo, hi := s.in.reach(s.undo[mark].buffer)
 	for k := len(s.undo) - 1; k >= mark; k-- {
 		c := s.undo[k]
 		if c.low < 0 {
@@ -436,8 +507,11 @@ func (s *search) back(mark int) {
 		} else {
 			s.low[c.buffer] = c.low
 		}
+		from, to := s.in.reach(c.buffer)
+		lo, hi = min(lo, from), max(hi, to)
 	}
 	s.undo = s.undo[:mark]
+	s.touch(lo, hi)
 }
 
 // mul returns a*b, saturated.

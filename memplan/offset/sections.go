@@ -155,6 +155,14 @@ func (in *instance) live() []int64 {
 	return live[:in.sections]
 }
 
+// reach returns the sections in which buffer i lives, gaps included.
+func (in *instance) reach(i int32) (lo, hi int32) {
+	if s := in.spans[i]; len(s) > 0 {
+		return s[0].lo, s[len(s)-1].hi
+	}
+	return int32(in.sections), 0
+}
+
 // above returns how far the offset of j must be above that of i if j stands on i, and whether the two meet at all.
 func (in *instance) above(i, j int32) (int64, bool) {
 	var d int64

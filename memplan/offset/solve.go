@@ -115,7 +115,6 @@ func (c *component) keep(height int64, at []int64, method string) {
 func (c *component) greedy() {
 	g := &greedy{in: c.in}
 	k := newKeys(c.in)
-	names := [...]string{"first fit", "best fit"}
 	type start struct {
 		order  []int32
 		fit    fit
@@ -126,13 +125,13 @@ func (c *component) greedy() {
 		if n > 0 && c.work > c.budget/2 || n >= 6 && len(c.group) > exactLimit {
 			break
 		}
-		if o.letters == "H" && !slices.ContainsFunc(c.group, func(i int32) bool { return c.in.hint[i] >= 0 }) {
+		if o.letters == "H" && !slices.ContainsFunc(c.group, func(i int32) bool { return c.in.hint[i] >= 0 }) || o.layered() && len(c.group) < layersFrom {
 			continue
 		}
-		order := k.order(c.group, o.letters)
+		order := k.greedy(c.group, o, c.goal)
 		height := g.place(order, o.fit)
 		c.work += g.work
-		c.keep(height, g.at, "greedy "+o.letters+" "+names[o.fit])
+		c.keep(height, g.at, o.String())
 		if c.best <= c.goal {
 			return
 		}
@@ -153,7 +152,15 @@ func (c *component) search(decide bool) {
 	s := newSearch(c.in, neighbours(c.in, c.group))
 	floor, raised := c.goal, false // plans below floor are of no use, or do not exist
 	defer func() { c.proved = c.proved || c.in.plain && raised && c.best <= floor }()
-	for limit := int64(2_000_000); c.best > floor; limit *= 2 {
+	d := newDiver(c, s)
+	for limit := int64(shortest); c.best > floor; limit *= 2 {
+		if !decide {
+			most := diveShare * limit
+			if limit == shortest {
+				most = diveLimit
+			}
+			d.run(min(most, (c.budget-c.work)/4*3), limit/shortest)
+		}
 		for step := 0; step < len(fractions); step++ {
 			if decide && step > 0 {
 				break
@@ -166,11 +173,7 @@ func (c *component) search(decide bool) {
 				st := s.run(c.group, letters, target, min(limit, c.budget-c.work))
 				c.work += s.work
 				if st == found {
-					height := int64(0)
-					for _, i := range c.group {
-						height = max(height, s.at[i]+c.in.size[i])
-					}
-					c.keep(height, s.at, "search "+letters)
+					c.take(s)
 					step = -1
 					break
 				}
@@ -187,6 +190,9 @@ func (c *component) search(decide bool) {
 		}
 	}
 }
+
+// shortest is the limit that long searches begin with.
+const shortest = 2_000_000
 
 // fractions are the heights that are tried between the goal (0) and just below the best plan (16).
 var fractions = [...]int64{0, 2, 4, 8, 12, 16}
