@@ -157,12 +157,22 @@ func (s *session) fallbacks(r *lower.Result) error {
 	}
 	var list []string
 	for _, f := range r.Legal.Fallbacks {
-		list = append(list, fmt.Sprintf("%s (%s): %s", f.Node, f.Op, f.Reason))
+		what := f.Node
+		if op := "(" + f.Op + ")"; !strings.HasSuffix(what, op) {
+			what += " " + op
+		}
+		list = append(list, what+": "+f.Reason)
 	}
 	s.report.set("fallbacks", list)
 	err := fmt.Errorf("%s cannot be lowered:\n  %s", count(n, "node"), strings.Join(list, "\n  "))
-	if slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "type double") }) {
-		return hint(err, "--narrow computes values of type double as float")
+	for _, x := range []struct{ reason, remedy string }{
+		{"type double", "--narrow computes values of type double as float"},
+		{"has no elements", "a program computes with elements: give dimensions a size of 1 or more with --dim"},
+		{"more than 32 bits", "integers of a program have 32 bits: places in smaller tensors, of smaller dimensions (--dim), may fit"},
+	} {
+		if slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, x.reason) }) {
+			err = hint(err, "%s", x.remedy)
+		}
 	}
 	return err
 }
@@ -236,7 +246,10 @@ func (s *session) loweringPasses(bounds map[string]int64) []pass.Pass {
 				if !s.Bool("narrow") {
 					return false, nil
 				}
-				n, err := lower.Narrow(m)
+				n, lost, err := lower.Narrow(m)
+				if len(lost) > 0 {
+					s.notef("--narrow: float does not reach all numbers of %s: %s", count(len(lost), "constant"), strings.Join(lost, ", "))
+				}
 				for g := range m.Graph.Graphs() {
 					onnxio.Redeclare(slices.Collect(g.Values())...)
 				}

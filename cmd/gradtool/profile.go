@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -120,12 +121,20 @@ func (s *session) profileText(w io.Writer, r *profile.Report, by string) error {
 		rows = profile.Top(rows, n)
 	}
 	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
-	t := table.New(table.Column{Title: by}, table.Column{Title: "operator"}, num("cycles"), num("time"), num("matrix"), num("vector"), num("load"), num("store"),
-		num("MACs"), num("array"), num("DRAM"), num("MAC/B"), num("roofline"), table.Column{Title: "roof", Fixed: true}, table.Column{Title: "binds", Fixed: true})
+	columns := []table.Column{{Title: by}, {Title: "operator"}, num("cycles"), num("time"), num("matrix"), num("vector"), num("load"), num("store"),
+		num("MACs"), num("array"), num("DRAM"), num("MAC/B"), num("roofline"), {Title: "roof", Fixed: true}, {Title: "binds", Fixed: true}}
+	if by != "node" {
+		columns = slices.Delete(columns, 1, 2)
+	}
+	t := table.New(columns...)
 	row := func(c profile.Cost) {
 		cy := func(x float64) string { return fmt.Sprintf("%.0f", x) }
-		t.Row(c.Name, c.Op, cy(c.Cycles), fraction(c.Share), cy(c.Matrix), cy(c.Vector), cy(c.Load), cy(c.Store), size.Count(c.MACs), fraction(c.Utilisation),
-			size.Bytes(c.Read+c.Written), fmt.Sprintf("%.2f", c.Intensity), fraction(c.Achieved), c.Roof, c.Binds)
+		cells := []string{c.Name, c.Op, cy(c.Cycles), fraction(c.Share), cy(c.Matrix), cy(c.Vector), cy(c.Load), cy(c.Store), size.Count(c.MACs), fraction(c.Utilisation),
+			size.Bytes(c.Read + c.Written), fmt.Sprintf("%.2f", c.Intensity), fraction(c.Achieved), c.Roof, c.Binds}
+		if by != "node" {
+			cells = slices.Delete(cells, 1, 2)
+		}
+		t.Row(cells...)
 	}
 	for _, c := range rows {
 		row(c)

@@ -139,7 +139,10 @@ func New(p *isa.Program, tl *sim.Timeline) *Report {
 	}
 	r.Total = cost(m, tl, isa.Source{Name: "total"}, &total)
 	r.Roles = groups(p, tl, func(s isa.Source) string { return cmp.Or(s.Role, "forward") })
-	r.Clusters = groups(p, tl, func(s isa.Source) string { return s.Cluster })
+	r.Clusters = groups(p, tl, func(s isa.Source) string { return cmp.Or(s.Cluster, noCluster) })
+	if len(r.Clusters) == 1 && r.Clusters[0].Name == noCluster {
+		r.Clusters = []Cost{}
+	}
 	for q := isa.Queue(0); q < isa.NumQueues; q++ {
 		u := Unit{Name: q.String(), Busy: tl.Time[q][sim.Busy], Contended: tl.Contended[q]}
 		for why := sim.Reason(0); why < sim.NumReasons; why++ {
@@ -156,6 +159,9 @@ func New(p *isa.Program, tl *sim.Timeline) *Report {
 	r.Accumulator = memory(m.Accumulator.Bytes, tl.Accumulator)
 	return r
 }
+
+// noCluster is the name of the nodes that are of no cluster, where others are.
+const noCluster = "(no cluster)"
 
 func memory(bytes int, use []int64) Memory {
 	mem := Memory{Bytes: bytes, OverTime: use}

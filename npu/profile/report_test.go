@@ -49,7 +49,8 @@ func TestTotals(t *testing.T) {
 	if math.Abs(sum-tl.Cycles) > 1e-3 || math.Abs(share-1) > 1e-6 || r.Total.Cycles < r.Total.Bound {
 		t.Errorf("nodes have %v of %v cycles, bound %v", sum, tl.Cycles, r.Total.Bound)
 	}
-	if len(r.Roles) != 2 || r.Roles[0].Name != "forward" || r.Roles[1].Name != "backward" || len(r.Clusters) != 1 || r.Clusters[0].MACs != 64*48*32 {
+	if len(r.Roles) != 2 || r.Roles[0].Name != "forward" || r.Roles[1].Name != "backward" || len(r.Clusters) != 2 || r.Clusters[0].MACs != 64*48*32 ||
+		r.Clusters[1].Name != "(no cluster)" || r.Clusters[0].MACs+r.Clusters[1].MACs != r.Total.MACs {
 		t.Errorf("roles %+v, clusters %+v", r.Roles, r.Clusters)
 	}
 	if top := profile.Top(r.Nodes, 2); len(top) != 2 || top[0].Cycles < top[1].Cycles {
