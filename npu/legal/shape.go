@@ -246,11 +246,15 @@ func moveOps() map[string]lowering {
 }
 
 func lowerConcat(l *lowerer, n *graph.Node) error {
-	y := l.result(0)
-	axis, err := axisOf(n, len(y.shape), 0)
+	axis, err := axisOf(n, len(l.shapeOf(n.Out[0])), 0)
 	if err != nil {
 		return err
 	}
+	if v, ok := l.columns(n, axis); ok {
+		l.vals[n.Out[0]] = v
+		return nil
+	}
+	y := l.result(0)
 	at := 0
 	for _, o := range n.In {
 		if prod(l.shapeOf(o)) == 0 {
