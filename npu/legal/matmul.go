@@ -62,6 +62,8 @@ func (l *lowerer) contract(t contraction) {
 	}
 	k := &Contract{Dims: r.dims, Kind: kind}
 	k.A, k.B = l.sideAccess(&t.a, r), l.sideAccess(&t.b, r)
+	k.A.mergeAxes(k.Dims)
+	k.B.mergeAxes(k.Dims)
 	if t.post == nil {
 		k.C = l.sideAccess(&t.c, r)
 		l.add(k)
