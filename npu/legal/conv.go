@@ -43,24 +43,32 @@ func (s *space) at(off int, terms ...int) []int {
 }
 
 func lowerConv(l *lowerer, n *graph.Node) error {
-	x, w := l.arg(0), l.arg(1)
-	x, w = l.materialize(x), l.materialize(w)
+	x, w := l.materialize(l.raw(0)), l.materialize(l.raw(1))
 	groups := int(n.Int("group", 1))
 	g, err := op.WindowGeometry(n, x.shape[2:], w.shape[2:])
 	if err != nil {
 		return err
 	}
 	outPer, inPer := w.shape[0]/groups, w.shape[1]
+	images := x.shape[0]
+	x, xCut := l.grouped(x, 1, groups)
+	w, wCut := l.grouped(w, 0, groups)
 	s := &space{}
 	grp := s.add(groups, Batch)
 	oc := s.add(outPer, M)
-	img := s.add(x.shape[0], N)
+	img := s.add(images, N)
 	out := s.list(g.Out, N)
 	ic := s.add(inPer, K)
 	tap := s.list(g.Kernel, K)
 
-	xc := [][]int{s.at(0, img, 1), s.at(0, grp, inPer, ic, 1)}
-	wc := [][]int{s.at(0, grp, outPer, oc, 1), s.at(0, ic, 1)}
+	channel := func(cut bool, per, inner int) [][]int {
+		if cut {
+			return [][]int{s.at(0, grp, 1), s.at(0, inner, 1)}
+		}
+		return [][]int{s.at(0, grp, per, inner, 1)}
+	}
+	xc := append([][]int{s.at(0, img, 1)}, channel(xCut, inPer, ic)...)
+	wc := append(channel(wCut, outPer, oc), s.at(0, ic, 1))
 	yc := [][]int{s.at(0, img, 1), s.at(0, grp, outPer, oc, 1)}
 	for i := range g.Out {
 		xc = append(xc, s.at(-g.Begin[i], out[i], g.Stride[i], tap[i], g.Dilation[i]))
@@ -159,6 +167,19 @@ func lowerConvTranspose(l *lowerer, n *graph.Node) error {
 	}
 	each(0)
 	return nil
+}
+
+// grouped returns a view of which no axis has parts: where those of an axis are groups and what is in them, it is cut into two axes, and else a
+// copy if need be. It reports whether the axis is cut.
+func (l *lowerer) grouped(v val, axis, groups int) (val, bool) {
+	if v.parts == nil {
+		return v, false
+	}
+	shape := slices.Concat(v.shape[:axis], []int{groups, v.shape[axis] / groups}, v.shape[axis+1:])
+	if w, ok := v.reshaped(shape); ok && w.parts == nil {
+		return w, true
+	}
+	return l.plain(v), false
 }
 
 // phase is a class of result positions along an axis: first, first+stride, ...; count of them.

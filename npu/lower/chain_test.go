@@ -72,6 +72,31 @@ func TestChains(t *testing.T) {
 			o := b.Unary("Transpose", b.MatMul(b.Op("Softmax", []*graph.Value{s}), h[2]), ints("perm", 0, 2, 1, 3))
 			return []*graph.Value{b.ReshapeTo(o, 600, 32)}
 		}},
+		{"columns of a convolution", [][]int64{f(4, 6, 9, 9), f(6*9, 20)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			p := b.Op("Pad", []*graph.Value{x[0], b.Ints(0, 0, 1, 1, 0, 0, 1, 1)})
+			var taps []*graph.Value
+			for i := range int64(9) {
+				taps = append(taps, b.Slice(p, b.Ints(i/3, i%3), b.Ints(i/3+9, i%3+9), b.Ints(2, 3), b.Ints(1, 1)))
+			}
+			c := b.ReshapeTo(b.Transpose(b.Concat(1, taps...), 0, 2, 3, 1), 4*81, 6*9)
+			return []*graph.Value{b.MatMul(c, x[1]), b.Unary("Relu", b.Concat(0, taps[1], taps[4], taps[7]))}
+		}},
+		{"slices that are no columns", [][]int64{f(12, 40)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			part := func(i int64) *graph.Value { return b.Slice(x[0], b.Ints(i), b.Ints(i+8), b.Ints(1), b.Ints(1)) }
+			return []*graph.Value{b.Concat(1, part(0), part(1), part(5)), b.Concat(1, part(9), part(3)), b.Concat(0, part(2), part(2)),
+				b.Concat(1, part(0), part(8), part(16)), b.Concat(1, part(0), part(1), part(7), part(8), part(16), part(17))}
+		}},
+		{"depthwise weight gradient", [][]int64{f(3, 5, 8, 8), f(3, 5, 8, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			swapped := func(v *graph.Value) *graph.Value { return b.ReshapeTo(b.Transpose(v, 1, 0, 2, 3), 1, 15, 8, 8) }
+			w := b.ReshapeTo(b.Transpose(x[1], 1, 0, 2, 3), 5, 3, 8, 8)
+			return []*graph.Value{b.Op("Conv", []*graph.Value{swapped(x[0]), w}, ints("pads", 1, 1, 1, 1), graph.IntAttr("group", 5)),
+				b.Op("Conv", []*graph.Value{swapped(x[0]), w}, ints("pads", 1, 1, 1, 1), ints("strides", 2, 2), graph.IntAttr("group", 5))}
+		}},
+		{"grouped convolution of a view", [][]int64{f(4, 2, 3, 7, 7), f(8, 3, 3, 3)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			v := b.ReshapeTo(b.Transpose(x[0], 1, 2, 0, 3, 4), 3, 8, 7, 7) // 6 channels of 4 in rows of 3x8: axes with parts
+			w := b.ReshapeTo(b.Transpose(b.ReshapeTo(x[1], 2, 4, 27), 1, 0, 2), 8, 27)
+			return []*graph.Value{b.Op("Conv", []*graph.Value{v, b.ReshapeTo(w, 12, 2, 3, 3)}, graph.IntAttr("group", 4))}
+		}},
 		{"split heads, concatenate", [][]int64{f(64, 96)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
 			n := b.Node("Split", x, 3, graph.IntAttr("axis", 1), graph.IntAttr("num_outputs", 3))
 			y := b.Op("Concat", []*graph.Value{n.Out[2], b.Unary("Relu", n.Out[0]), n.Out[1]}, graph.IntAttr("axis", 1))
