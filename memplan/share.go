@@ -61,6 +61,16 @@ func constant(v *graph.Value) bool { return v.Def != nil && op.KindOf(v.Def) == 
 // Viewed returns the value whose bytes the result v holds too, nil if v has bytes of its own.
 func Viewed(v *graph.Value) *graph.Value { return viewed(v) }
 
+// Copies returns the outputs of main graph g that are views of inputs or constants and so must have bytes of their own: callers do not
+// find their inputs in their outputs.
+func Copies(g *graph.Graph) map[*graph.Value]bool {
+	isOut := map[*graph.Value]bool{}
+	for _, v := range g.Outputs {
+		isOut[v] = true
+	}
+	return lenders(g, isOut, Options{})
+}
+
 // Overwritable returns the operands of n over which its first result may be written if n is their last reader.
 func Overwritable(n *graph.Node) []*graph.Value { return overwritable(n) }
 

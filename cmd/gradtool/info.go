@@ -71,6 +71,7 @@ func runInfo(s *session) error {
 		return err
 	}
 	defer closer.Close()
+	s.noteBroken(m)
 	f := factsOf(m)
 	if s.Bool("json") {
 		s.report.set("model", f)

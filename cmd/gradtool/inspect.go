@@ -49,6 +49,20 @@ func (s *session) inspect(m *graph.Model) error {
 	return nil
 }
 
+// noteBroken is inspect for verbs that only show what is in a file: what makes others refuse a model is a note of one line.
+func (s *session) noteBroken(m *graph.Model) {
+	err := s.inspect(m)
+	if err == nil {
+		return
+	}
+	list := problems(unwrapForList(err, &[]string{}))
+	first, _, _ := strings.Cut(describe(list[0]), "\n")
+	if n := len(list) - 1; n > 0 {
+		first += fmt.Sprintf(" (and %d more)", n)
+	}
+	s.notef("the model has no one meaning, verbs that work with it refuse it: %s", first)
+}
+
 // noteMinor notes violations that leave a model usable, those of a model that is read again once.
 func (s *session) noteMinor(list []string) {
 	key := strings.Join(list, "\n")

@@ -149,7 +149,7 @@ func (b *budgeter) planWithin(out target, path string) error {
 				b.idle = false
 				return false, nil
 			}
-			if plan.Arena > b.budget && b.chosen.Peak > 0 { // gaps in the arena: ask for less
+			if plan.Arena > b.budget { // gaps in the arena: ask for less
 				b.limit = b.chosen.Peak - 1
 				if b.arena == 0 || plan.Arena < b.arena {
 					b.arena = plan.Arena

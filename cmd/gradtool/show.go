@@ -39,6 +39,7 @@ func runShow(s *session) error {
 		return err
 	}
 	defer closer.Close()
+	s.noteBroken(m)
 	opt := graph.PrintOptions{NoTypes: !s.Bool("types")}
 	if s.Bool("weights") {
 		opt.MaxElems = -1

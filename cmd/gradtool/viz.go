@@ -45,6 +45,7 @@ func runViz(s *session) error {
 		return err
 	}
 	defer closer.Close()
+	s.noteBroken(m)
 	opt := viz.Options{RankDir: dir, Max: maxDrawn}
 	if s.Bool("all") {
 		opt.Max = 0

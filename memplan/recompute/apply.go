@@ -35,7 +35,7 @@ const stretches = 20
 // bytes returns the size of what n computes that takes memory.
 func (w *writer) bytes(n *graph.Node) (sum int64) {
 	for _, v := range n.Out {
-		if v == nil || memplan.Viewed(v) != nil || memplan.Constant(v) {
+		if v == nil || w.viewed(v) != nil || memplan.Constant(v) {
 			continue
 		}
 		if b, ok := memplan.SizeOf(v.Type).Int(); ok {
@@ -193,7 +193,7 @@ func (w *writer) now(v *graph.Value) (*graph.Value, error) {
 	if n == nil || v.Graph != w.g || len(n.Out) > 0 && n.Out[0] != nil && memplan.Constant(n.Out[0]) {
 		return v, nil
 	}
-	if isUnit(n) {
+	if w.isUnit(n) {
 		if x := w.version[v]; x != nil {
 			return x, nil
 		}

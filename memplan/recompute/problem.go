@@ -25,10 +25,11 @@ type Problem struct {
 	FLOPs []float64     // by unit, as the operator table counts them
 	Peak  int64         // of the order that the graph has, views and results in place included, in bytes of an arena
 
-	given []int32                // the units in the order of Options.Given
-	of    map[*graph.Value]int32 // unit of each result
-	kept  map[*graph.Value]bool  // graph outputs, and what they are views of
-	twin  map[int32]int32        // units of one node
+	given  []int32                // the units in the order of Options.Given
+	of     map[*graph.Value]int32 // unit of each result
+	kept   map[*graph.Value]bool  // graph outputs, and what they are views of
+	copies map[*graph.Value]bool  // graph outputs that are views of what lies elsewhere
+	twin   map[int32]int32        // units of one node
 }
 
 // Options says what a problem is made of.
@@ -45,7 +46,7 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.RoundedPeak(), of: map[*graph.Value]int32{}, twin: map[int32]int32{}}
+	p := &Problem{Model: m, Graph: &remat.Graph{}, Peak: live.RoundedPeak(), of: map[*graph.Value]int32{}, twin: map[int32]int32{}, copies: memplan.Copies(m.Graph)}
 	space := map[*graph.Node]int64{}
 	for _, b := range live.Buffers {
 		if b.Node != nil {
@@ -71,7 +72,7 @@ func New(m *graph.Model, opt Options) (*Problem, error) {
 	}
 	var end []int32
 	for _, n := range m.Graph.Nodes {
-		if !isUnit(n) {
+		if !p.isUnit(n) {
 			continue
 		}
 		if p.isTwin(n) {
@@ -184,10 +185,18 @@ func outputsOf(g *graph.Graph) map[*graph.Value]bool {
 	return list
 }
 
+// viewed is [memplan.Viewed] but for views that must be copies.
+func (p *Problem) viewed(v *graph.Value) *graph.Value {
+	if p.copies[v] {
+		return nil
+	}
+	return memplan.Viewed(v)
+}
+
 // isUnit reports whether n computes something that takes memory.
-func isUnit(n *graph.Node) bool {
+func (p *Problem) isUnit(n *graph.Node) bool {
 	for _, v := range n.Out {
-		if v != nil && (memplan.Viewed(v) != nil || memplan.Constant(v)) {
+		if v != nil && (p.viewed(v) != nil || memplan.Constant(v)) {
 			return false
 		}
 	}
@@ -237,7 +246,7 @@ func (p *Problem) parents(n *graph.Node) []int32 {
 			return
 		}
 		seen[v] = true
-		if !isUnit(v.Def) {
+		if !p.isUnit(v.Def) {
 			for _, w := range v.Def.In {
 				visit(w)
 			}
@@ -268,10 +277,10 @@ func (p *Problem) takes(n *graph.Node, u int32) {
 	}
 	for _, x := range memplan.Overwritable(n) {
 		r := x
-		for memplan.Viewed(r) != nil {
-			r = memplan.Viewed(r)
+		for p.viewed(r) != nil {
+			r = p.viewed(r)
 		}
-		if r.Def == nil || !isUnit(r.Def) || r.Graph != n.Graph {
+		if r.Def == nil || !p.isUnit(r.Def) || r.Graph != n.Graph {
 			continue
 		}
 		from := p.unitOf(r)
@@ -288,10 +297,10 @@ func (p *Problem) takes(n *graph.Node, u int32) {
 // readsBeside reports whether operands of n beside the first belong to a unit.
 func (p *Problem) readsBeside(n *graph.Node, u int32) bool {
 	for _, v := range n.In[1:] {
-		for v != nil && memplan.Viewed(v) != nil {
-			v = memplan.Viewed(v)
+		for v != nil && p.viewed(v) != nil {
+			v = p.viewed(v)
 		}
-		if v != nil && v.Def != nil && isUnit(v.Def) && p.unitOf(v) == u {
+		if v != nil && v.Def != nil && p.isUnit(v.Def) && p.unitOf(v) == u {
 			return true
 		}
 	}
