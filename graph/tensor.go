@@ -39,11 +39,18 @@ type Tensor struct {
 // Len returns the number of elements, or -1 if a dimension is negative or the product overflows.
 func (t *Tensor) Len() int64 {
 	n := int64(1)
+	large := false
 	for _, d := range t.Dims {
-		if d < 0 || (d > 0 && n > math.MaxInt64/d) {
+		if d < 0 {
 			return -1
 		}
+		if d > 0 && n > math.MaxInt64/d {
+			large, d = true, 1 // unless a later one is 0
+		}
 		n *= d
+	}
+	if large && n > 0 {
+		return -1
 	}
 	return n
 }

@@ -3,6 +3,7 @@ package memplan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -256,9 +257,9 @@ func (l *Live) Beside() (weights, inputs int64) {
 		}
 		switch categoryOf(v) {
 		case Weights:
-			weights += n
+			weights += min(n, math.MaxInt64-weights) // the most that can be said of more
 		case Inputs:
-			inputs += n
+			inputs += min(n, math.MaxInt64-inputs)
 		}
 	}
 	return weights, inputs

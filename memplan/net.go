@@ -154,8 +154,9 @@ func lenders(g *graph.Graph, isOut map[*graph.Value]bool, opt Options) map[*grap
 // make gives v a storage of its own, or notes why it has none.
 func (n *net) make(v *graph.Value, def int32, s *sizer) bool {
 	size := SizeOf(v.Type)
+	large := s.tooLarge(v)
 	bytes, ok := s.bytes(size)
-	if !ok {
+	if large || !ok {
 		n.outside = append(n.outside, Outside{v, whyOutside(v)})
 		return false
 	}

@@ -35,6 +35,30 @@ type sizer struct {
 	guess   int64           // size of symbols that dims does not name; 0 for none
 	symbols map[string]bool // those that can be given a size
 	unbound []string
+	total   float64 // bytes of all values, not rounded
+	over    error   // says with which value they became more than limit
+}
+
+// limit bounds the bytes of all values together, so that their sums stay numbers.
+const limit = 1 << 60
+
+// tooLarge adds v to all values, and reports whether they take more than can be planned. What has no size yet counts nothing.
+func (s *sizer) tooLarge(v *graph.Value) bool {
+	n := float64(v.Type.Elem.Bits()) / 8
+	if !v.Type.IsTensor() || v.Type.Shape == nil {
+		return false
+	}
+	for _, d := range v.Type.Shape {
+		x, ok := d.Eval(s.dims).Int()
+		if !ok {
+			return false
+		}
+		n *= float64(max(x, 0))
+	}
+	if s.total += n; s.total > limit && s.over == nil {
+		s.over = fmt.Errorf("the values up to %q take %.3g bytes, which is more than can be planned", v.Name, s.total)
+	}
+	return s.total > limit
 }
 
 // bytes returns the size as a number. ok is false where it is not known before the model runs; a symbol without size is noted.
@@ -60,6 +84,9 @@ func (s *sizer) bytes(size graph.Dim) (n int64, ok bool) {
 }
 
 func (s *sizer) err() error {
+	if s.over != nil {
+		return s.over
+	}
 	if len(s.unbound) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -80,6 +81,14 @@ func runInfo(s *session) error {
 	return s.print(func(w io.Writer) error { f.write(w); return nil })
 }
 
+// sumTo returns a+b, the largest number where that is more or where b, negative then, is a product that was.
+func sumTo(a, b int64) int64 {
+	if b < 0 || a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
 func factsOf(m *graph.Model) facts {
 	g := m.Graph
 	f := facts{File: m.File, IR: m.IRVersion, Producer: strings.TrimSpace(m.Producer + " " + m.ProducerVersion), Graph: g.Name,
@@ -116,10 +125,10 @@ func factsOf(m *graph.Model) facts {
 	for h := range g.Graphs() {
 		for _, v := range h.Inits {
 			f.Inits++
-			if n := v.Init.Len(); n > 0 && v.Init.Elem.IsFloat() {
-				f.Params += n
+			if v.Init.Elem.IsFloat() {
+				f.Params = sumTo(f.Params, v.Init.Len())
 			}
-			f.Bytes += max(v.Init.ByteLen(), 0)
+			f.Bytes = sumTo(f.Bytes, v.Init.ByteLen())
 			if at := onnxio.ExternalFile(v.Init); at != "" && !slices.Contains(f.External, at) {
 				f.External = append(f.External, at)
 			}

@@ -60,8 +60,23 @@ func Lower(m *graph.Model) (*Program, error) {
 	return l.p, nil
 }
 
-// static returns an error that names values whose shapes are not numbers.
+// maxElements bounds what a value has, far beyond every machine, so that sizes and strides stay numbers.
+const maxElements = 1 << 40
+
+// static returns an error that names values whose shapes are not numbers, or too large ones.
 func (l *lowerer) static(g *graph.Graph) error {
+	for v := range g.Values() {
+		n := 1.0
+		for _, d := range v.Type.Shape {
+			x, ok := d.Int()
+			if n *= float64(x); !ok {
+				n = 0
+			}
+		}
+		if n > maxElements {
+			return fmt.Errorf("value %q has type %s, which is more than a program can hold", v.Name, v.Type)
+		}
+	}
 	for _, v := range g.Inputs {
 		if v.IsConst() || !v.Type.IsTensor() {
 			continue
