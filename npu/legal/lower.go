@@ -61,7 +61,7 @@ func Lower(m *graph.Model) (*Program, error) {
 }
 
 // maxElements bounds what a value has, far beyond every machine, so that sizes and strides stay numbers.
-const maxElements = 1 << 40
+const maxElements = 1 << 48
 
 // static returns an error that names values whose shapes are not numbers, or too large ones.
 func (l *lowerer) static(g *graph.Graph) error {
