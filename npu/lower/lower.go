@@ -120,6 +120,7 @@ func kernels(m *graph.Model, opt Options) (*legal.Program, error) {
 		if p.MergeProducts() > 0 {
 			f.Run(p)
 		}
+		p.AbsorbBorders()
 		for range maxRounds {
 			if p.Recompute(f.Fits, f.FitsPost) == 0 {
 				break
