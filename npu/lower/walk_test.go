@@ -1,7 +1,6 @@
 package lower_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -119,18 +118,35 @@ func TestWalks(t *testing.T) {
 			return []*graph.Value{b.MatMul(b.Unary("Sqrt", softmax(b, b.MatMul(x[0], swap(b, x[1])))), x[2])}
 		}, 0},
 	} {
-		for _, fused := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, fused %v", c.name, fused), func(t *testing.T) { walkCase(t, c.in, c.build, c.walks, fused) })
+		for _, mach := range walkMachines(t) {
+			t.Run(c.name+", "+mach.Name, func(t *testing.T) { walkCase(t, mach, c.in, c.build, c.walks) })
 		}
 	}
 }
 
-func walkCase(t *testing.T, in [][]int64, build func(b *op.Builder, x []*graph.Value) []*graph.Value, walks int, fused bool) {
-	mach, err := machine.Builtin("ref-small")
-	if err != nil {
-		t.Fatal(err)
+// walkMachines returns machines on which rows of a few hundred places are long: a small one, one that fuses MACs and flushes denormals, and a larger
+// one without most of its memory.
+func walkMachines(t *testing.T) []*machine.Machine {
+	var out []*machine.Machine
+	for i, name := range []string{"ref-small", "ref-small", "ref-edge"} {
+		m, err := machine.Builtin(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch i {
+		case 1:
+			m.Name += ", fused, flushing"
+			m.Numerics.Fused, m.Numerics.Flush = true, true
+		case 2:
+			m.Name += ", little memory"
+			m.Scratchpad.Bytes, m.Accumulator.Bytes = 96<<10, 32<<10
+		}
+		out = append(out, m)
 	}
-	mach.Numerics.Fused = fused
+	return out
+}
+
+func walkCase(t *testing.T, mach *machine.Machine, in [][]int64, build func(b *op.Builder, x []*graph.Value) []*graph.Value, walks int) {
 	m, feed, err := op.SampleModel(&op.Def{}, op.Sample{In: uniform(2, in...), Build: build}, 5, "")
 	if err != nil {
 		t.Fatal(err)

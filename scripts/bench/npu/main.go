@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,6 +175,11 @@ func kernels() []kernel {
 		{"transpose 1024x1024", one("Transpose", nil, s(1024, 1024))},
 		{"sum of rows 1024x1024", reduce(1)},
 		{"sum of columns 1024x1024", reduce(0)},
+		{"attention, 8 heads of 1024x64", attention(8, 1024, 64, false)},
+		{"its gradients, with it", attention(8, 1024, 64, true)},
+		{"attention, 8 heads of 4096x64", attention(8, 4096, 64, false)},
+		{"its gradients, with it", attention(8, 4096, 64, true)},
+		{"attention, 16384x64", attention(1, 16384, 64, false)},
 		{"max pool 3x3/2, 8x64x64x64", one("MaxPool", []*graph.Attr{graph.IntsAttr("kernel_shape", 3, 3), graph.IntsAttr("strides", 2, 2), graph.IntsAttr("pads", 1, 1, 1, 1)}, s(8, 64, 64, 64))},
 	}
 }
@@ -193,6 +199,43 @@ func dW(batch, c, side, k int64) *graph.Model {
 	m.Graph.Append(n)
 	y := swap(n.Out[0], "y")
 	m.Graph.AddOutput(y)
+	return m
+}
+
+// attention is softmax(q k^T / sqrt(depth)) v of some heads, with the gradients of queries, keys and values if grads is set.
+func attention(heads, length, depth int64, grads bool) *graph.Model {
+	m := graph.NewModel("attention", 21)
+	g := m.Graph
+	square := graph.TensorOf(graph.Float, graph.ShapeOf(heads, length, length))
+	rows := graph.TensorOf(graph.Float, graph.ShapeOf(heads, length, depth))
+	in := func(name string) *graph.Value { return g.AddInput(name, rows) }
+	node := func(typ graph.Type, op string, name string, in []*graph.Value, attrs ...*graph.Attr) *graph.Value {
+		n := g.NewNode("", op, in, []string{name}, attrs...)
+		g.Append(n)
+		n.Out[0].Type = typ
+		return n.Out[0]
+	}
+	list := func(v ...*graph.Value) []*graph.Value { return v }
+	columns := graph.TensorOf(graph.Float, graph.ShapeOf(heads, depth, length))
+	swap := func(x *graph.Value, t graph.Type) *graph.Value {
+		return node(t, "Transpose", x.Name+"_t", list(x), graph.IntsAttr("perm", 0, 2, 1))
+	}
+	q, k, v := in("q"), in("k"), in("v")
+	scale := g.AddInit("scale", graph.Floats(nil, float32(1/math.Sqrt(float64(depth)))))
+	s := node(square, "Mul", "s", list(node(square, "MatMul", "qk", list(q, swap(k, columns))), scale))
+	p := node(square, "Softmax", "p", list(s))
+	g.AddOutput(node(rows, "MatMul", "o", list(p, v)))
+	if !grads {
+		return m
+	}
+	do := in("do")
+	g.AddOutput(node(rows, "MatMul", "dv", list(swap(p, square), do)))
+	dp := node(square, "MatMul", "dp", list(do, swap(v, columns)))
+	sum := node(graph.TensorOf(graph.Float, graph.ShapeOf(heads, length, 1)), "ReduceSum", "sum",
+		list(node(square, "Mul", "dpp", list(dp, p)), g.AddInit("last", graph.Ints([]int64{1}, -1))))
+	ds := node(square, "Mul", "ds", list(node(square, "Mul", "pd", list(p, node(square, "Sub", "less", list(dp, sum)))), scale))
+	g.AddOutput(node(rows, "MatMul", "dq", list(ds, k)))
+	g.AddOutput(node(rows, "MatMul", "dk", list(swap(ds, square), q)))
 	return m
 }
 
