@@ -42,7 +42,8 @@ With --chunk batch=K every node that treats the samples of a batch alike is comp
 backward, so that no activation exists for the whole batch at once; no more arithmetic is done. Weight gradients, losses and the
 statistics of batch normalizations are sums over all parts, so results are those of the whole batch but for the order of sums. The
 batch is the leading axis of the inputs: a symbolic one stays symbolic, its parts differ by at most one sample, and those of a
-batch smaller than K are empty. Without K there are 4. Nodes that mix samples, random ones and those with subgraphs run whole;
+batch smaller than K are empty. Without K it is the first power of two for which no node needs more than an eighth of the memory of
+the step for its part, by the sizes that --dim gives. Nodes that mix samples, random ones and those with subgraphs run whole;
 --explain names them. No clusters are made unless --emit asks for them: "plan --budget" wants the nodes.
 
 With --recompute attention the gradient of an attention computes its probabilities again, from queries, keys

@@ -32,8 +32,8 @@ func (s *session) batchParts() (int, error) {
 	return n, nil
 }
 
-// batchPass computes the graph by parts of its batch.
-func batchPass(opt batch.Options, res **batch.Result) pass.Pass {
+// batchPass computes the graph by parts of its batch, in as many as the model of memory says if opt has no number.
+func batchPass(opt batch.Options, dims map[string]int64, res **batch.Result) pass.Pass {
 	return pass.Pass{
 		Name: "batch", Doc: "with --chunk batch: compute the graph by parts of its batch",
 		Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {
@@ -41,7 +41,18 @@ func batchPass(opt batch.Options, res **batch.Result) pass.Pass {
 			if err != nil {
 				return false, err
 			}
+			if opt.Parts == 0 {
+				opt.Parts = batch.Parts(m, func(v *graph.Value) float64 {
+					if !v.Type.IsTensor() {
+						return 0
+					}
+					return dimNumber(v.Type.Shape.Size(), dims) * float64(v.Type.Elem.Bits()) / 8
+				})
+			}
 			*res, err = batch.Split(m, info, opt)
+			if errors.Is(err, batch.ErrTwice) {
+				return false, hint(err, "for other parts, start from the graph that \"fuse --chunk\" was given")
+			}
 			if errors.Is(err, batch.ErrNoBatch) || errors.Is(err, batch.ErrNothing) {
 				return false, hint(err, "\"gradtool info\" shows the inputs of the model")
 			}
@@ -56,11 +67,12 @@ func (s *session) chunkBatch(m *graph.Model) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if parts == 0 {
-		parts = defaultParts
+	dims, err := s.dims()
+	if err != nil {
+		return false, err
 	}
 	var res *batch.Result
-	if err := s.runPasses(m, []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), batchPass(batch.Options{Parts: parts}, &res)}); err != nil {
+	if err := s.runPasses(m, []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), batchPass(batch.Options{Parts: parts}, dims, &res)}); err != nil {
 		return false, err
 	}
 	s.summaryf("%s in %d parts of the batch %s; %s for the whole batch, %s joined", count(res.Divided, "node"), res.Parts, res.Axis,
@@ -86,6 +98,3 @@ func (s *session) chunkBatch(m *graph.Model) (bool, error) {
 	removeUnread(m)
 	return true, err
 }
-
-// defaultParts is K where the user gives none.
-const defaultParts = 4

@@ -199,6 +199,9 @@ func (b *budgeter) budgetError(m *graph.Model, err error) error {
 	if stacked(m, low) {
 		return hint(low, "\"gradtool grad --loop-costs\" shows what gradients of loops keep of each iteration with --loop checkpoint:K or recompute")
 	}
+	if parts := b.byParts(low); parts != "" {
+		return hint(low, "%s", parts)
+	}
 	return hint(low, "--curve shows the budgets that have plans")
 }
 

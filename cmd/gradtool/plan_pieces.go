@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gradtool/fuse"
+	"gradtool/fuse/batch"
 	"gradtool/graph"
 	"gradtool/graph/pass"
 	"gradtool/internal/size"
@@ -38,6 +40,29 @@ func (b *budgeter) inPieces(low *recompute.BudgetError) string {
 		}
 	}
 	return ""
+}
+
+// byParts says how many parts of the batch would help a model with no plan for the budget, if the node at which memory lacks is one that
+// they divide. It is empty for others.
+func (b *budgeter) byParts(low *recompute.BudgetError) string {
+	m, closer, err := b.open()
+	if err != nil {
+		return ""
+	}
+	defer closer.Close()
+	if n, err := strconv.Atoi(m.Meta.Get(batch.MetaParts)); err == nil {
+		return fmt.Sprintf("--curve shows the budgets that have plans; the step is computed in %d parts of its batch, \"gradtool fuse --chunk batch=%d\" of the graph before makes more", n, 2*n)
+	}
+	var res *batch.Result
+	if err := b.runPasses(m, []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), batchPass(batch.Options{}, b.dims, &res)}); err != nil {
+		return ""
+	}
+	for _, x := range res.Borders {
+		if x.Node == low.Step {
+			return ""
+		}
+	}
+	return fmt.Sprintf("\"gradtool fuse --chunk batch=%d\" computes the step by parts of the batch, which lets nodes need less; then prune and plan again", res.Parts)
 }
 
 // stacked reports whether what a loop left for its gradient, iteration by iteration, has a large part in a refusal.

@@ -3,6 +3,7 @@ package batch
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -29,17 +30,24 @@ type Result struct {
 	Summed  int      // values that are sums of what the parts give: rounded in another order
 }
 
-// Errors of graphs that have nothing to divide.
+// MetaParts is the key of the model's metadata under which Split notes the number of parts.
+const MetaParts = "gradtool.parts"
+
+// Errors of graphs that are not divided.
 var (
 	ErrNoBatch = errors.New("no input has a batch: a leading axis of two or more")
 	ErrNothing = errors.New("no node treats the samples of the batch alike")
+	ErrTwice   = errors.New("the graph is computed by parts of its batch already")
 )
 
 // Split computes the main graph of m by parts of its batch. The model must be sorted, canonical and inferred; it is sorted
-// afterwards. The error is [ErrNoBatch] or [ErrNothing] where there is nothing to divide.
+// afterwards. The error is [ErrNoBatch] or [ErrNothing] where there is nothing to divide, [ErrTwice] where that was done.
 func Split(m *graph.Model, info *op.Info, opt Options) (*Result, error) {
 	if opt.Parts < 2 {
 		return nil, fmt.Errorf("%d parts: want 2 or more", opt.Parts)
+	}
+	if m.Meta.Get(MetaParts) != "" {
+		return nil, ErrTwice
 	}
 	seeds, n := seeds(m.Graph)
 	return split(m, info, opt, seeds, n)
@@ -62,6 +70,7 @@ func split(m *graph.Model, info *op.Info, opt Options, seeds []origin, n graph.D
 	if e.res.Divided == 0 {
 		return nil, ErrNothing
 	}
+	m.Meta.Set(MetaParts, strconv.Itoa(e.parts))
 	return e.res, nil
 }
 

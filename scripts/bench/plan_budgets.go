@@ -3,9 +3,10 @@
 // Program plan_budgets measures plans within budgets of training graphs of real networks, gradients as outputs or, with
 // -sgd, with a step of gradient descent for each parameter. For each network it makes the plans for all budgets, as "plan
 // --budget" does, and prints what they cost at some of them in percent of all work. Each plan is replayed; peaks and costs
-// must be monotone. It ends with 1 if a plan is wrong or misses its aim.
+// must be monotone. It ends with 1 if a plan is wrong or misses its aim. With -parts the plans are those of the graph by parts of its
+// batch, budgets and costs in percent of the graph as it was.
 //
-//	plan_budgets [-n BATCH] [-sgd] [-apply] [-train DIR] [-cpuprofile FILE] [NAME...]
+//	plan_budgets [-n BATCH] [-sgd] [-parts K] [-apply] [-train DIR] [-cpuprofile FILE] [NAME...]
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/pprof"
 	"slices"
@@ -30,6 +32,7 @@ var (
 	batch   = flag.Int64("n", 32, "batch; 0: the one that the model was exported with")
 	descent = flag.Bool("sgd", false, "with a step of gradient descent for each parameter")
 	apply   = flag.Bool("apply", false, "also write each of 50 budgets into the model, and place it in an arena")
+	parts   = flag.Int("parts", 0, "compute each graph in `K` parts of the batch; percentages stay those of the whole graph")
 	profile = flag.String("cpuprofile", "", "write a profile of the searches to `FILE`")
 	points  = flag.String("points", "", "add what each of the 49 budgets costs to `FILE`, in percent")
 	moves   = flag.Int("moves", recompute.DefaultMoves, "effort")
@@ -89,7 +92,7 @@ var shares = []struct {
 
 // activations notes what shares of the activations cost. Where the front has no plan a search with more effort is asked, as "plan
 // --budget" does.
-func (b *bench) activations(name string, m *graph.Model, p *recompute.Problem, front []remat.Plan, base int64) {
+func (b *bench) activations(name string, m *graph.Model, p, given *recompute.Problem, front []remat.Plan, base int64) {
 	live := must(memplan.Analyze(m.Graph, nil, memplan.Options{}))
 	kept := int64(0)
 	for _, v := range m.Graph.Outputs {
@@ -114,7 +117,7 @@ func (b *bench) activations(name string, m *graph.Model, p *recompute.Problem, f
 			continue
 		}
 		_, flops := p.Again(from[at].Sequence)
-		r.more = append(r.more, 100*flops/p.Work())
+		r.more = append(r.more, 100*((p.Work()+flops)/given.Work()-1))
 	}
 	b.parts = append(b.parts, r)
 }
@@ -126,9 +129,17 @@ func (b *bench) budgets(dir string) {
 		n = exported(dir)
 	}
 	m, c := load(b.training(dir), n, *descent)
-	defer c.Close()
+	defer func() { c.Close() }()
 	wall, begin := time.Now(), cpu()
-	p, front, base := plans(m, *moves)
+	p, base := problem(m)
+	given := p
+	if *parts > 0 {
+		whole := c
+		defer whole.Close()
+		m, c = load(b.split(dir), n, *descent)
+		p, _ = problem(m)
+	}
+	front := must(p.Front(base, *moves))
 	seconds, took := cpu()-begin, time.Since(wall).Seconds()
 	for i, f := range front {
 		alone := f // package remat counts both units of a pool
@@ -142,7 +153,7 @@ func (b *bench) budgets(dir string) {
 	}
 	low := front[len(front)-1].Peak
 	fmt.Printf("%-20s %6d %5d %12d %5.1f%%", filepath.Base(dir), len(m.Graph.Nodes), n, base, 100*float64(low)/float64(base))
-	all := float64(p.Base())
+	all := float64(given.Base())
 	for _, s := range shown {
 		at := slices.IndexFunc(front, func(f remat.Plan) bool { return f.Peak <= base/100*s })
 		if at < 0 {
@@ -163,13 +174,13 @@ func (b *bench) budgets(dir string) {
 		sum += more
 		count++
 	}
-	fmt.Printf(" %8.3f %7.2f %7.2f %s\n", sum/float64(max(count, 1)), seconds, took, b.verdict(seconds <= 4))
+	fmt.Printf(" %8.3f %7.2f %7.2f %s\n", sum/float64(max(count, 1)), seconds, took, b.verdict(seconds <= 4 || *parts > 0))
 	if *points != "" {
 		f := must(os.OpenFile(*points, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644))
 		fmt.Fprintf(f, "%s %.2f\n", line, seconds)
 		check(f.Close())
 	}
-	b.activations(filepath.Base(dir), m, p, front, base)
+	b.activations(filepath.Base(dir), m, p, given, front, base)
 	if *apply {
 		b.apply(dir, n, p, front, base)
 	}
@@ -199,7 +210,7 @@ func (b *bench) apply(dir string, n int64, p *recompute.Problem, front []remat.P
 		if _, ok := arenas[chosen.Peak]; ok {
 			continue
 		}
-		m, c := load(b.training(dir), n, *descent)
+		m, c := load(b.file(dir), n, *descent)
 		q, _ := problem(m)
 		must(q.Apply(chosen.Sequence, recompute.BarrierData))
 		must(op.Infer(m))
@@ -226,8 +237,26 @@ func problem(m *graph.Model) (*recompute.Problem, int64) {
 	return must(recompute.New(m, opt)), given.Peak
 }
 
-// plans returns a model's problem, the plans for all budgets, and the peak of the order given.
-func plans(m *graph.Model, moves int) (*recompute.Problem, []remat.Plan, int64) {
-	p, base := problem(m)
-	return p, must(p.Front(base, moves)), base
+// file returns the file of the graph that plans are made for.
+func (b *bench) file(dir string) string {
+	if *parts > 0 {
+		return b.split(dir)
+	}
+	return b.training(dir)
+}
+
+// split returns the file of the model's training graph by parts of its batch.
+func (b *bench) split(dir string) string {
+	whole := b.training(dir)
+	file := fmt.Sprintf("%s.parts%d.onnx", strings.TrimSuffix(whole, ".onnx"), *parts)
+	if _, err := os.Stat(file); err == nil {
+		return file
+	}
+	for _, args := range [][]string{{"fuse", "-q", "--chunk", fmt.Sprintf("batch=%d", *parts), whole, "-o", file + ".raw"}, {"prune", "-q", file + ".raw", "-o", file}} {
+		cmd := exec.Command(filepath.Join(b.tmp, "gradtool"), args...)
+		cmd.Stderr = os.Stderr
+		check(cmd.Run())
+	}
+	check(os.Remove(file + ".raw"))
+	return file
 }
