@@ -21,9 +21,10 @@ func decomposition(c *ctx) func(b *op.Builder, n *graph.Node) []*graph.Value {
 	return nil
 }
 
-// batchStatistics computes the mean and the variance of x of shape [N, C, ...] by channel and normalizes with them in inference
-// mode: y = scale (x - mean) / sqrt(variance + epsilon) + bias. The running statistics are old momentum + new (1 - momentum).
-// Nodes are those that the gradient has, too, so that equal ones can be merged.
+// batchStatistics computes the mean and the variance of x of shape [N, C, ...] by channel and normalizes with them:
+// y = scale (x - mean) / sqrt(variance + epsilon) + bias. The running statistics are old momentum + new (1 - momentum).
+// Nodes are those that the gradient has, too, so that equal ones can be merged, and x itself is not read again once it is
+// centered. Of short floats, which are centered as float32, x is kept and BatchNormalization normalizes it in inference mode.
 func batchStatistics(b *op.Builder, n *graph.Node) []*graph.Value {
 	x := n.In[0]
 	elem := x.Type.Elem
@@ -31,32 +32,35 @@ func batchStatistics(b *op.Builder, n *graph.Node) []*graph.Value {
 	if elem.Bits() < 32 {
 		wide = graph.Float
 	}
-	axes, others := []int64{0}, []int64{0}
+	axes, others, behind := []int64{0}, []int64{0}, []int64{}
 	for i := 2; i < len(x.Type.Shape); i++ {
-		axes, others = append(axes, int64(i)), append(others, int64(i))
+		axes, others, behind = append(axes, int64(i)), append(others, int64(i)), append(behind, int64(i-1))
 	}
 	x = b.Cast(x, wide)
 	mean := b.ReduceMean(x, true, axes...)
 	centered := b.Sub(x, mean)
 	variance := b.ReduceMean(b.Mul(centered, centered), true, axes...)
-	mean, variance = b.Squeeze(mean, others...), b.Squeeze(variance, others...)
-	var out []*graph.Value
-	running := func(i int, now *graph.Value) *graph.Value {
-		if n.Result(i) == nil {
-			return nil
+	flat := func(v, like *graph.Value) *graph.Value { return b.Cast(b.Squeeze(v, others...), like.Type.Elem) }
+	var y *graph.Value
+	if scale, bias := n.In[1], n.In[2]; wide == elem && scale.Type.Elem == elem && bias.Type.Elem == elem {
+		inverse := b.Unary("Reciprocal", b.Unary("Sqrt", b.AddScalar(variance, float64(n.Float("epsilon", 1e-5)))))
+		y = b.Add(b.Mul(centered, b.Mul(b.Unsqueeze(scale, behind...), inverse)), b.Unsqueeze(bias, behind...))
+	} else {
+		var attrs []*graph.Attr
+		if a := n.Attr("epsilon"); a != nil {
+			attrs = append(attrs, a)
 		}
-		old := n.In[2+i]
-		m := float64(float32(n.Float("momentum", 0.9)))
-		now = b.Cast(now, old.Type.Elem)
-		return b.Add(b.MulScalar(old, m), b.MulScalar(now, 1-m))
+		y = b.Op("BatchNormalization", []*graph.Value{n.In[0], scale, bias, flat(mean, n.In[3]), flat(variance, n.In[4])}, attrs...)
 	}
-	attrs := []*graph.Attr{}
-	if a := n.Attr("epsilon"); a != nil {
-		attrs = append(attrs, a)
+	out := []*graph.Value{y}
+	for i, now := range []*graph.Value{mean, variance} {
+		if n.Result(1+i) == nil {
+			out = append(out, nil)
+			continue
+		}
+		old, m := n.In[3+i], float64(float32(n.Float("momentum", 0.9)))
+		out = append(out, b.Add(b.MulScalar(old, m), b.MulScalar(flat(now, old), 1-m)))
 	}
-	stat := n.In[3].Type.Elem
-	y := b.Op("BatchNormalization", []*graph.Value{n.In[0], n.In[1], n.In[2], b.Cast(mean, stat), b.Cast(variance, stat)}, attrs...)
-	out = append(out, y, running(1, mean), running(2, variance))
 	return out[:max(len(n.Out), 1)]
 }
 
