@@ -76,6 +76,15 @@ func main() {
 		mean := 100 * (math.Exp(sum/float64(max(count, 1))) - 1)
 		fmt.Printf("activations within %d %%: FLOPs +%.2f %% (geometric mean of %d), aim %.0f %%: %s; no plan: %s\n", a.percent, mean, count, a.aim, b.verdict(mean <= a.aim), strings.Join(without, " "))
 	}
+	if *parts > 0 {
+		for _, r := range b.parts {
+			fmt.Printf("%-20s", r.name)
+			for i, a := range shares {
+				fmt.Printf("  within %d %%: FLOPs +%.2f %%", a.percent, r.more[i])
+			}
+			fmt.Println()
+		}
+	}
 	if b.missed > 0 {
 		fmt.Printf("\n%d aims missed\n", b.missed)
 		pprof.StopCPUProfile()
