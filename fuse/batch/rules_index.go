@@ -60,10 +60,13 @@ func gatherElements(c *ctx) (*verdict, error) {
 		return nil, errPositions
 	case p.axis != axis:
 		return &verdict{in: []*place{p, p}, out: []*place{p}}, nil
-	case c.at[1] != nil:
+	case c.at[1] == nil:
+		return nil, errSum
+	case c.at[1].axis == axis: // each part reads all of the data
 		return &verdict{in: []*place{nil, c.at[1]}, out: []*place{c.at[1]}}, nil
 	}
-	return nil, errSum
+	q := c.at[1] // the data is joined, and divided along the axis of the places
+	return &verdict{in: []*place{q, q}, out: []*place{q}}, nil
 }
 
 func scatterElements(c *ctx) (*verdict, error) {
