@@ -11,6 +11,7 @@ type PlanOptions struct {
 	KeepOrder bool  // run nodes in the order that they have
 	Search    int64 // steps of search for an order; 0 means DefaultSearch
 	Effort    int64 // steps of search for offsets; 0 means DefaultEffort
+	Within    int64 // with KeepOrder, bytes that an arena may have: the search ends early where one has them, or is far from it; 0: the fewer the better
 
 	Memories []offset.Memory // to put values in, in order of preference; none means one arena
 }
@@ -53,17 +54,20 @@ func Make(g *graph.Graph, opt PlanOptions) (*Made, error) {
 		made.Placed, err = n.live(g, list[0].order, n.simulate(list[0].order)).Spread(opt.Memories, effort)
 		return made, err
 	}
-	made.Placed, err = n.place(g, list, effort)
+	made.Placed, err = n.place(g, list, effort, opt.Within)
 	return made, err
 }
 
 // place assigns offsets to the lives of the order whose arena is the smallest. The lowest peak need not make it: lives may fit
 // together better in an order with a higher one. All orders are placed quickly, a few with a longer search; with an effort that is too
-// small for that, the order with the lowest peak alone.
-func (n *net) place(g *graph.Graph, list []candidate, effort int64) (*Placed, error) {
+// small for that, the order with the lowest peak alone. For a single order an arena within so many bytes, if that is not 0, is good enough.
+func (n *net) place(g *graph.Graph, list []candidate, effort, within int64) (*Placed, error) {
 	if effort < quickEffort {
 		c := list[0]
 		return n.live(g, c.order, n.simulate(c.order)).place(0, effort)
+	}
+	if len(list) == 1 {
+		return n.placeOne(g, list[0].order, effort, within)
 	}
 	var best *Placed
 	try := func(c candidate, loose bool, share, effort int64) error {
@@ -118,13 +122,16 @@ const (
 	maxLoose  = 3
 )
 
-// attempts are the longer searches: for which order, with how many results in place, from which share of the bound on buffers are
-// large (0: all are), and with how much of the effort, in percent. Orders that were found one after another are much alike.
-var attempts = [...]struct {
+// attempt is a longer search: for which order, with how many results in place, from which share of the bound on buffers are
+// large, and with how much of the effort, in percent.
+type attempt struct {
 	order         int
 	loose         bool
 	share, effort int64
-}{{0, false, 500, 10}, {0, true, 1000, 20}, {3, false, 300, 10}, {6, false, 500, 10}, {0, false, 300, 10}, {2, false, 1000, 10}}
+}
+
+// attempts are made in turn. Orders that were found one after another are much alike.
+var attempts = [...]attempt{{0, false, 500, 10}, {0, true, 1000, 20}, {3, false, 300, 10}, {6, false, 500, 10}, {0, false, 300, 10}, {2, false, 1000, 10}}
 
 // Apply puts the graph's nodes in the order of the plan.
 func (m *Made) Apply() { copy(m.Graph.Nodes, m.Order) }

@@ -43,6 +43,7 @@ type budgeter struct {
 	amount  size.Amount
 	kind    recompute.Barrier
 	costs   recompute.Costs
+	order   []int              // of the nodes of the model as read, which they are searched in
 	problem *recompute.Problem // of the model as read last
 	front   []remat.Plan
 	budget  int64
@@ -208,7 +209,11 @@ func (b *budgeter) budgetError(m *graph.Model, err error) error {
 // passes are those of plan, with one that computes values again and leaves the nodes in the order that they shall have.
 func (b *budgeter) passes(res **memplan.Made) []pass.Pass {
 	list := planPasses(func() memplan.PlanOptions {
-		return memplan.PlanOptions{KeepOrder: b.Bool("keep-order") || !b.idle, Effort: b.effort(memplan.DefaultEffort)}
+		opt := memplan.PlanOptions{KeepOrder: b.Bool("keep-order") || !b.idle, Effort: b.effort(memplan.DefaultEffort)}
+		if !b.idle {
+			opt.Within = b.budget
+		}
+		return opt
 	}, res)
 	at := slices.IndexFunc(list, func(p pass.Pass) bool { return p.Name == "infer" })
 	return slices.Insert(list, at+1, pass.Pass{
@@ -240,11 +245,9 @@ func (b *budgeter) recompute(m *graph.Model) error {
 	}
 	if !b.Bool("keep-order") {
 		opt.Given = slices.Clone(m.Graph.Nodes)
-		ordered, err := memplan.Make(m.Graph, memplan.PlanOptions{Effort: 1})
-		if err != nil {
+		if err := b.arrange(m.Graph); err != nil {
 			return err
 		}
-		ordered.Apply()
 	}
 	if b.problem, err = recompute.New(m, opt); err != nil {
 		return err
@@ -280,6 +283,29 @@ func (b *budgeter) recompute(m *graph.Model) error {
 	b.flops = b.problem.Work()
 	b.applied, err = b.problem.Apply(b.chosen.Sequence, b.kind)
 	return err
+}
+
+// arrange puts the nodes in an order that needs little memory: the same each time that the model is read.
+func (b *budgeter) arrange(g *graph.Graph) error {
+	if len(b.order) != len(g.Nodes) {
+		at := make(map[*graph.Node]int, len(g.Nodes))
+		for i, n := range g.Nodes {
+			at[n] = i
+		}
+		made, err := memplan.Make(g, memplan.PlanOptions{Effort: 1})
+		if err != nil {
+			return err
+		}
+		for _, n := range made.Order {
+			b.order = append(b.order, at[n])
+		}
+	}
+	nodes := make([]*graph.Node, len(g.Nodes))
+	for i, k := range b.order {
+		nodes[i] = g.Nodes[k]
+	}
+	g.Nodes = nodes
+	return nil
 }
 
 // measure notes what the order given needs.
