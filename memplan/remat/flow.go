@@ -41,62 +41,66 @@ func (f *network) maximum(source, sink int32) int64 {
 	var sum int64
 	for f.label(source, sink) {
 		clear(f.next)
-		for {
-			pushed := f.push(source, sink, unlimited)
-			if pushed == 0 {
-				break
+		sum += f.push(source, sink, unlimited)
+	}
+	return sum
+}
+
+// label sets levels by distance to the sink, up to that of the source, and reports whether the source has one.
+func (f *network) label(source, sink int32) bool {
+	for v := range f.level {
+		f.level[v] = -1
+	}
+	f.level[sink] = 0
+	f.queue = append(f.queue[:0], sink)
+	for k := 0; k < len(f.queue); k++ {
+		v := f.queue[k]
+		for _, e := range f.head[v] {
+			if w := f.to[e]; f.room[e^1] > 0 && f.level[w] < 0 {
+				if f.level[w] = f.level[v] + 1; w == source {
+					return true
+				}
+				f.queue = append(f.queue, w)
 			}
-			sum += pushed
+		}
+	}
+	return false
+}
+
+// push sends flow, at most so much, from v to the sink along levels: a blocking flow where v is the source.
+func (f *network) push(v, sink int32, most int64) int64 {
+	if v == sink {
+		return most
+	}
+	var sum int64
+	for ; f.next[v] < len(f.head[v]); f.next[v]++ {
+		e := f.head[v][f.next[v]]
+		w := f.to[e]
+		if f.room[e] == 0 || f.level[w] != f.level[v]-1 {
+			continue
+		}
+		sent := f.push(w, sink, min(most-sum, f.room[e]))
+		f.room[e] -= sent
+		f.room[e^1] += sent
+		if sum += sent; sum == most {
+			break
 		}
 	}
 	return sum
 }
 
-// label sets levels by distance from the source and reports whether the sink has one.
-func (f *network) label(source, sink int32) bool {
-	for v := range f.level {
-		f.level[v] = -1
-	}
-	f.level[source] = 0
+// reach marks the nodes that a further flow could reach: after maximum, the source's side of a minimum cut, the smallest one.
+func (f *network) reach(source int32) []bool {
+	mark := make([]bool, len(f.level))
+	mark[source] = true
 	f.queue = append(f.queue[:0], source)
 	for k := 0; k < len(f.queue); k++ {
-		v := f.queue[k]
-		for _, e := range f.head[v] {
-			if w := f.to[e]; f.room[e] > 0 && f.level[w] < 0 {
-				f.level[w] = f.level[v] + 1
+		for _, e := range f.head[f.queue[k]] {
+			if w := f.to[e]; f.room[e] > 0 && !mark[w] {
+				mark[w] = true
 				f.queue = append(f.queue, w)
 			}
 		}
-	}
-	return f.level[sink] >= 0
-}
-
-// push sends flow from v to the sink along levels.
-func (f *network) push(v, sink int32, most int64) int64 {
-	if v == sink {
-		return most
-	}
-	for ; f.next[v] < len(f.head[v]); f.next[v]++ {
-		e := f.head[v][f.next[v]]
-		w := f.to[e]
-		if f.room[e] == 0 || f.level[w] != f.level[v]+1 {
-			continue
-		}
-		if sent := f.push(w, sink, min(most, f.room[e])); sent > 0 {
-			f.room[e] -= sent
-			f.room[e^1] += sent
-			return sent
-		}
-	}
-	return 0
-}
-
-// reach marks the nodes that a further flow could reach: after maximum, the source's side of a minimum cut.
-func (f *network) reach(source int32) []bool {
-	f.label(source, source)
-	mark := make([]bool, len(f.level))
-	for v, l := range f.level {
-		mark[v] = l >= 0
 	}
 	return mark
 }
