@@ -114,7 +114,7 @@ func (p *planner) unite(nodes []*graph.Node, home map[*graph.Node][]int) {
 func (p *planner) adopt(home map[*graph.Node][]int) {
 	try := func(n *graph.Node, near []*group) {
 		q := p.part.of[n]
-		if len(near) != 1 || len(near[0].nodes) < 2 || near[0].fixed || !p.mixes(near[0], q) || len(near[0].nodes) >= p.machine.maxNodes() {
+		if len(near) != 1 || len(near[0].nodes) < 2 && len(home[near[0].nodes[0]]) != 1 || near[0].fixed || !p.mixes(near[0], q) || len(near[0].nodes) >= p.machine.maxNodes() {
 			return
 		}
 		if set := []*group{near[0], q}; p.part.convex(set) {
