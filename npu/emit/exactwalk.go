@@ -76,6 +76,13 @@ func (x *Exact) walk(k *legal.Walk, p *Plan) error {
 				w.sums[i].data[at[0]] = f(w.sums[i].data[at[0]], w.vals[s.Scale].data[at[1]], 0)
 			})
 		}
+		if s.Blank >= 0 {
+			points(box{make([]int, n), s.Post.Dims}, ^uint32(0), []array{w.sums[i], w.vals[s.Blank]}, func(at []int) {
+				if w.vals[s.Blank].data[at[1]] != 0 {
+					w.sums[i].data[at[0]] = 0
+				}
+			})
+		}
 		if err := x.nest(s.Post, tiles(s.Post.Dims, s.Post.Dims), w.sums[i].data); err != nil {
 			return err
 		}

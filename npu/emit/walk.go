@@ -86,8 +86,10 @@ func (r *walkRun) prepare() error {
 	r.nest.moved = false
 	for _, s := range k.Sinks { // the values that sinks read stay until they have been read
 		r.nest.uses[s.Value]++
-		if s.Scale >= 0 {
-			r.nest.uses[s.Scale]++
+		for _, v := range []int{s.Scale, s.Blank} {
+			if v >= 0 {
+				r.nest.uses[v]++
+			}
 		}
 		r.nest.fused[s.Value] = false
 		r.nest.outside[s.Value] = true
@@ -434,6 +436,10 @@ func (r *walkRun) deliver(i int, out box) error {
 			op = isa.OpDiv
 		}
 		r.e.vec(op, graph.Float, graph.Float, out.dims(), ^uint32(0), c, c, r.nest.places[x.Scale])
+	}
+	if x.Blank >= 0 {
+		zero := &place{imm: bits(graph.Int32, 0)}
+		r.e.vec(isa.OpSelect, graph.Int32, graph.Int32, out.dims(), ^uint32(0), c, zero, c, r.nest.places[x.Blank])
 	}
 	if len(x.Post.Body) == 0 {
 		for _, o := range x.Post.Out {

@@ -34,6 +34,7 @@ const (
 	total                  // a sum of such values along the row
 	late                   // of the row, depending on sums
 	share                  // a weight times or over something late
+	blank                  // whether a share is no number, which all of a row are then, or none
 	unsuited               // in another way
 )
 
@@ -106,6 +107,10 @@ func natures(k *Nest, cols uint32) (n []nature, most int, ok bool) {
 		case s.Op == Mul && of(0) == weight && flat(1), s.Op == Mul && flat(0) && of(1) == weight, s.Op == Div && of(0) == weight && flat(1),
 			s.Op == Mul && of(0) == share && of(1) == free, s.Op == Mul && of(0) == free && of(1) == share, s.Op == Div && of(0) == share && of(1) == free:
 			n[v] = share
+		case s.Op == Ne && s.Args[0] == s.Args[1] && k.normalized(s.Args[0], n) >= 0:
+			n[v] = blank
+		case s.Op == Select && of(0) == blank && zero(s.Args[1]) && of(2) == share && k.Body[s.Args[0]-base].Args[0] == s.Args[2]:
+			n[v] = share
 		default:
 			n[v] = unsuited
 		}
@@ -139,7 +144,7 @@ func (k *Walk) Running() (*Running, bool) {
 				return nil, false
 			}
 			r.Max = v
-		case share, unsuited:
+		case share, blank, unsuited:
 			return nil, false
 		}
 	}
@@ -153,8 +158,13 @@ func (k *Walk) Running() (*Running, bool) {
 		return nil, false
 	}
 	for _, s := range k.Sinks {
-		if n[s.Value] != weight || s.Over != cols || s.Scale >= 0 && n[s.Scale] != total && n[s.Scale] != late && n[s.Scale] != free {
+		if n[s.Value] != weight || s.Over != cols {
 			return nil, false
+		}
+		for _, v := range s.values()[1:] {
+			if x := n[*v]; x != total && x != late && x != free {
+				return nil, false
+			}
 		}
 	}
 	for _, o := range k.Body.Out {
@@ -233,7 +243,7 @@ func (k *Walk) makeRun(cols uint32, stats map[*Buffer]bool) bool {
 		if n[s.Value] != share {
 			return false
 		}
-		s.Value, s.Scale, s.Divide = k.unshared(n, s.Value)
+		k.unshare(n, s)
 	}
 	k.tidy()
 	r, ok := k.Running()
@@ -251,26 +261,68 @@ func (k *Walk) needs(v int) bool {
 		slices.ContainsFunc(k.Sinks, func(s Sink) bool { return s.Value == v })
 }
 
-// unshared returns the weight that a share is made of, what it is multiplied with or divided by, and which of the two. It adds statements.
-func (k *Walk) unshared(n []nature, v int) (weightOf, scale int, divide bool) {
+// unshare makes a sink of a share one of the weight that the share is made of, which is scaled afterwards. It adds statements.
+func (k *Walk) unshare(n []nature, s *Sink) {
 	b := k.Body
-	s := b.Body[v-len(b.In)]
-	for j, a := range s.Args {
-		o := s.Args[1-j]
-		switch {
-		case n[a] == weight && n[o] != free:
-			return a, o, s.Op == Div
-		case n[a] == share:
-			w, scale, divide := k.unshared(n, a)
-			args := []int{w, o}
-			if j == 1 {
-				args = []int{o, w}
-			}
-			b.Body = append(b.Body, Stmt{Op: s.Op, Elem: s.Elem, Args: args})
-			return len(b.In) + len(b.Body) - 1, scale, divide
-		}
+	add := func(o Op, elem graph.DataType, args ...int) int {
+		b.Body = append(b.Body, Stmt{Op: o, Elem: elem, Args: args})
+		return len(b.In) + len(b.Body) - 1
 	}
-	return v, -1, false
+	var visit func(v int) int
+	visit = func(v int) int {
+		st := b.Body[v-len(b.In)]
+		if st.Op == Select {
+			w := visit(st.Args[2])
+			l := b.normalized(st.Args[2], n)
+			t := add(Mul, graph.Float, l, s.Scale)
+			if s.Divide {
+				t = add(Div, graph.Float, l, s.Scale)
+			}
+			s.Blank = add(Ne, graph.Int32, t, t)
+			return w
+		}
+		for j, a := range st.Args {
+			o := st.Args[1-j]
+			switch {
+			case n[a] == weight && n[o] != free:
+				s.Scale, s.Divide = o, st.Op == Div
+				return a
+			case n[a] == share:
+				args := []int{visit(a), o}
+				if j == 1 {
+					args = []int{o, args[0]}
+				}
+				return add(st.Op, st.Elem, args...)
+			}
+		}
+		return v
+	}
+	s.Value = visit(s.Value)
+}
+
+// normalized returns the sum of exponentials if value v is an exponential over it or times its inverse, else -1. If the sum is 0 or no number, then all of
+// the row is none, and otherwise nothing of it.
+func (k *Nest) normalized(v int, n []nature) int {
+	base := len(k.In)
+	if v < base {
+		return -1
+	}
+	s := &k.Body[v-base]
+	if len(s.Args) != 2 || n[s.Args[0]] != weight || k.Body[s.Args[0]-base].Op != Exp {
+		return -1
+	}
+	l := s.Args[1]
+	switch {
+	case s.Op == Div:
+	case s.Op == Mul && l >= base && k.Body[l-base].Op == Rcp:
+		l = k.Body[l-base].Args[0]
+	default:
+		return -1
+	}
+	if n[l] != total || k.Body[l-base].Args[0] != s.Args[0] {
+		return -1
+	}
+	return l
 }
 
 // Softmax reports whether the contraction's epilogue is a softmax, or the beginning of one, along rows or columns of a square of at least so many

@@ -34,13 +34,15 @@ type Score struct {
 }
 
 // Sink sums products of a value of the body and B over dimensions of the square. Its epilogue, over the other dimensions of the square and those of
-// B, has no reductions; its value 0 is the sum, times value Scale of the body, or divided by it, if that is not negative.
+// B, has no reductions; its value 0 is the sum, times value Scale of the body, or divided by it, if that is not negative, and 0 where value Blank is not
+// 0, if that is not negative.
 type Sink struct {
 	Value  int
 	B      *Access
 	Over   uint32
 	Scale  int
 	Divide bool
+	Blank  int
 	Post   *Nest
 	Part   string // as in Contract
 }
@@ -72,7 +74,7 @@ func (k *Walk) Writes() []*Access {
 
 // Plain reports whether the sink stores its sum as it is, in one place: then it can be added up there.
 func (s *Sink) Plain() bool {
-	return s.Scale < 0 && len(s.Post.Body) == 0 && len(s.Post.Out) == 1 && s.Post.Out[0].To.Buf.Stored == graph.Undefined
+	return s.Scale < 0 && s.Blank < 0 && len(s.Post.Body) == 0 && len(s.Post.Out) == 1 && s.Post.Out[0].To.Buf.Stored == graph.Undefined
 }
 
 // Inner returns the dimensions outside of the square that the score or the sink has.
@@ -155,24 +157,32 @@ func (k *Walk) grow(n int) int {
 // tidy removes loads and statements of the body that no store and no sink needs.
 func (k *Walk) tidy() {
 	n := len(k.Body.Out)
-	for _, s := range k.Sinks {
-		k.Body.Out = append(k.Body.Out, Store{Value: s.Value})
-		if s.Scale >= 0 {
-			k.Body.Out = append(k.Body.Out, Store{Value: s.Scale})
+	for i := range k.Sinks {
+		for _, v := range k.Sinks[i].values() {
+			k.Body.Out = append(k.Body.Out, Store{Value: *v})
 		}
 	}
 	k.Body.Tidy()
 	at := n
 	for i := range k.Sinks {
 		s := &k.Sinks[i]
-		s.Value = k.Body.Out[at].Value
-		at++
-		if s.Scale >= 0 {
-			s.Scale = k.Body.Out[at].Value
+		for _, v := range s.values() {
+			*v = k.Body.Out[at].Value
 			at++
 		}
 	}
 	k.Body.Out = k.Body.Out[:n]
+}
+
+// values returns the values of the body that the sink uses.
+func (s *Sink) values() []*int {
+	out := []*int{&s.Value}
+	for _, v := range []*int{&s.Scale, &s.Blank} {
+		if *v >= 0 {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // dropStores removes stores to buffers that are not live, and sinks that store nothing.
@@ -206,12 +216,14 @@ func (k *Walk) verify(bad complaint) {
 	k.Body.verifyLoads(len(k.Scores), bad)
 	varies := k.Body.Varies()
 	for i, s := range k.Sinks {
-		if s.Value < 0 || s.Value >= len(varies) || s.Scale >= len(varies) || s.Over&^k.Square != 0 || s.Over == 0 {
+		if s.Value < 0 || s.Value >= len(varies) || s.Scale >= len(varies) || s.Blank >= len(varies) || s.Over&^k.Square != 0 || s.Over == 0 {
 			bad(8, "sink %d sums value %d over dimensions %b", i, s.Value, s.Over)
 			return
 		}
-		if s.Scale >= 0 && varies[s.Scale]&s.Over != 0 {
-			bad(8, "sink %d is scaled by value %d, which varies along what it sums over", i, s.Scale)
+		for _, v := range s.values()[1:] {
+			if varies[*v]&s.Over != 0 {
+				bad(8, "the sums of sink %d depend on value %d, which varies along what they sum over", i, *v)
+			}
 		}
 		verifyAccess(s.B, k.Dims, false, bad)
 		if len(s.Post.In) == 0 || s.Post.In[0] != nil || slices.ContainsFunc(s.Post.Body, func(s Stmt) bool { return s.Op.Reduces() }) {
@@ -253,6 +265,9 @@ func (k *Walk) text(b *strings.Builder) {
 			fmt.Fprintf(b, ", / v%d", s.Scale)
 		case s.Scale >= 0:
 			fmt.Fprintf(b, ", * v%d", s.Scale)
+		}
+		if s.Blank >= 0 {
+			fmt.Fprintf(b, ", 0 where v%d", s.Blank)
 		}
 		var post strings.Builder
 		s.Post.text(&post)
@@ -301,6 +316,9 @@ func (k *Walk) run(mem [][]float64) {
 				total /= value(s.Scale, index)
 			case s.Scale >= 0:
 				total *= value(s.Scale, index)
+			}
+			if s.Blank >= 0 && value(s.Blank, index) != 0 {
+				total = 0
 			}
 			sums = append(sums, rounded(graph.Float, total))
 		})

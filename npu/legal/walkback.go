@@ -80,7 +80,7 @@ func (b *backer) build() bool {
 		return false
 	}
 	b.w.tidy()
-	return b.standing() && b.Better(b.w, b.instead())
+	return b.w.inside() && b.standing() && b.Better(b.w, b.instead())
 }
 
 // next absorbs the maker of one square that the body loads, and returns false if there is none.
@@ -380,11 +380,54 @@ func (b *backer) rowSums() bool {
 	}
 }
 
-// factors appends the factors of a value to a list.
-func (k *Nest) factors(v int, list []int) []int {
+// factors appends the factors of a value to a list. One that is 0 where some value is no number, as weights are in a row that is masked as a whole, counts as
+// what it is elsewhere; such values are appended to guards.
+func (k *Nest) factors(v int, list []int, guards *[]int) []int {
+	if v < len(k.In) {
+		return append(list, v)
+	}
+	s := &k.Body[v-len(k.In)]
+	switch {
+	case s.Op == Mul:
+		return k.factors(s.Args[1], k.factors(s.Args[0], list, guards), guards)
+	case s.Op == Select:
+		zero, ok := k.constant(s.Args[1])
+		if g := s.Args[0] - len(k.In); g >= 0 && ok && zero == 0 && k.Body[g].Op == Ne && k.Body[g].Args[0] == k.Body[g].Args[1] {
+			*guards = append(*guards, k.Body[g].Args[0])
+			return k.factors(s.Args[2], list, guards)
+		}
+	}
+	return append(list, v)
+}
+
+// blank returns the load, of a row, among factors that is infinite or no number where weights of the row are no number, and whether some guard, which
+// must be by the weights that have this factor, makes the product 0 there. It returns false if guards are by something else.
+func (b *backer) blank(v int, all, guards []int, cols uint32) (row *Access, guarded, ok bool) {
+	body := b.w.Body
+	found := -1
+	for _, f := range all {
+		if f >= len(b.w.Scores) && f < len(body.In) && body.In[f].Varies()&cols == 0 && b.stats[body.In[f].Buf] {
+			found, row = f, body.In[f]
+		}
+	}
+	for _, g := range guards {
+		var inner []int
+		own := body.factors(g, nil, &inner)
+		if len(inner) > 0 || found < 0 || !slices.Contains(own, found) || slices.ContainsFunc(own, func(f int) bool { return !slices.Contains(all, f) }) {
+			return nil, false, false
+		}
+	}
+	return row, len(guards) > 0 && !slices.Contains(body.bare(v, nil), found), true
+}
+
+// bare appends the factors of a value that no guard is about.
+func (k *Nest) bare(v int, list []int) []int {
 	if v >= len(k.In) {
-		if s := &k.Body[v-len(k.In)]; s.Op == Mul {
-			return k.factors(s.Args[1], k.factors(s.Args[0], list))
+		switch s := &k.Body[v-len(k.In)]; s.Op {
+		case Mul:
+			return k.bare(s.Args[1], k.bare(s.Args[0], list))
+		case Select:
+			return list
 		}
 	}
 	return append(list, v)
@@ -394,9 +437,14 @@ func (k *Nest) factors(v int, list []int) []int {
 func (b *backer) rowSum(v int) *Access {
 	body := b.w.Body
 	sum := &body.Body[v-len(body.In)]
-	all := body.factors(sum.Args[0], nil)
+	var guards []int
+	all := body.factors(sum.Args[0], nil, &guards)
 	score := slices.IndexFunc(all, func(f int) bool { return f < len(b.w.Scores) })
 	if sum.Op != Sum || score < 0 {
+		return nil
+	}
+	row, zero, ok := b.blank(sum.Args[0], all, guards, sum.Over)
+	if !ok {
 		return nil
 	}
 	x := all[score]
@@ -407,12 +455,20 @@ func (b *backer) rowSum(v int) *Access {
 			if own < 0 {
 				continue
 			}
-			scale, ok := b.quotient(rest, body.factors(body.Out[own].Value, nil))
-			if !ok {
+			v := body.Out[own].Value
+			var guards []int
+			list := body.factors(v, nil, &guards)
+			scale, ok := b.quotient(rest, list)
+			_, zeroOwn, known := b.blank(v, list, guards, sum.Over)
+			if !ok || !known || zero && !zeroOwn {
 				continue
 			}
+			blank := row // the sum is no number where rows are, the result 0
+			if zero == zeroOwn {
+				blank = nil
+			}
 			for _, j := range b.readers[o.To.Buf] {
-				if a := b.dotted(o.To.Buf, j, x, sum.Over, scale); a != nil {
+				if a := b.dotted(o.To.Buf, j, x, sum.Over, scale, blank); a != nil {
 					return a
 				}
 			}
@@ -451,8 +507,8 @@ func (b *backer) quotient(all, part []int) (float64, bool) {
 }
 
 // dotted returns the access to the sums over cols of score x times the square that buffer s holds: kernel j multiplies that square with an operand
-// of the score, and its result times the score's other operand, summed up, is the same.
-func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64) *Access {
+// of the score, and its result times the score's other operand, summed up, is the same. Where blank is not finite the sum is no number.
+func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64, blank *Access) *Access {
 	c, ok := b.p.Kernels[j].(*Contract)
 	if !ok || slices.Contains(b.members, j) || c.A.Buf == c.B.Buf {
 		return nil
@@ -490,11 +546,20 @@ func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64) *Access
 			n.Dims[i] = 1
 		}
 	}
-	n.Body = []Stmt{{Op: Mul, Elem: graph.Float, Args: []int{0, 1}}, {Op: Sum, Elem: graph.Float, Args: []int{2}, Over: sc.Over}}
-	last := 3
+	if blank != nil {
+		n.In = append(n.In, blank.Clone())
+	}
+	add := func(s Stmt) int {
+		s.Elem = graph.Float
+		n.Body = append(n.Body, s)
+		return len(n.In) + len(n.Body) - 1
+	}
+	last := add(Stmt{Op: Sum, Args: []int{add(Stmt{Op: Mul, Args: []int{0, 1}})}, Over: sc.Over})
 	if scale != 1 {
-		n.Body = append(n.Body, Stmt{Op: ConstOp, Elem: graph.Float, Imm: scale}, Stmt{Op: Mul, Elem: graph.Float, Args: []int{3, 4}})
-		last = 5
+		last = add(Stmt{Op: Mul, Args: []int{last, add(Stmt{Op: ConstOp, Imm: scale})}})
+	}
+	if blank != nil {
+		last = add(Stmt{Op: Add, Args: []int{last, add(Stmt{Op: Mul, Args: []int{2, add(Stmt{Op: ConstOp})}})}})
 	}
 	rows := n.Varies()[last]
 	to := b.p.whole(graph.Float, n.Dims, rows)
@@ -717,7 +782,7 @@ func (wk *Walker) alone() int {
 			continue
 		}
 		w := walkOf(c)
-		if !w.makeRun(reducedOver(c.Post), wk.stats) || !wk.Better(w, []Kernel{c}) {
+		if !w.inside() || !w.makeRun(reducedOver(c.Post), wk.stats) || !wk.Better(w, []Kernel{c}) {
 			continue
 		}
 		wk.p.Kernels[i] = w

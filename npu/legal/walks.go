@@ -93,7 +93,7 @@ func (wk *Walker) forward() int {
 				continue
 			}
 			w.unstore(b)
-			if !w.makeRun(w.Sinks[0].Over, wk.stats) || !wk.Better(w, []Kernel{first, second}) {
+			if !w.inside() || !w.makeRun(w.Sinks[0].Over, wk.stats) || !wk.Better(w, []Kernel{first, second}) {
 				continue
 			}
 			w.Origin0 = second.Origin0.of(first.Origin0, second.Origin0)
@@ -163,7 +163,7 @@ func (k *Walk) sink(c *Contract, left bool, b *Buffer) bool {
 		}
 	}
 	at := writeOf(k.Body, b)
-	s := Sink{Value: k.Body.Out[at].Value, B: q.B, Over: over, Scale: -1, Post: q.Post, Part: q.Part}
+	s := Sink{Value: k.Body.Out[at].Value, B: q.B, Over: over, Scale: -1, Blank: -1, Post: q.Post, Part: q.Part}
 	s.B.renumber(to, len(k.Dims))
 	s.Post.renumber(to, dims)
 	if s.Value < len(k.Body.In) { // sinks read what the body computes
@@ -187,7 +187,7 @@ func (k *Walk) inners(q *Contract, to []int) []int {
 		if to[i] >= 0 || d == 1 {
 			continue
 		}
-		if q.Kind[i] != N {
+		if q.Kind[i] != N || len(k.Dims)+len(q.Dims) > 31 {
 			return nil
 		}
 		own = append(own, i)
@@ -258,6 +258,11 @@ func (p *Program) apart(k *Contract) (*Contract, *Nest) {
 	rest.In[0] = c.C.Clone()
 	rest.squeeze()
 	return c, rest
+}
+
+// inside reports whether no operand has a border: a walk reads no padding.
+func (k *Walk) inside() bool {
+	return !slices.ContainsFunc(k.operands(), func(a *Access) bool { return !a.Inside(k.Dims) })
 }
 
 // operands returns the operands of scores and sinks.

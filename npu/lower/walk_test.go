@@ -110,6 +110,31 @@ func TestWalks(t *testing.T) {
 			y[0] = b.Unary("Relu", y[0])
 			return y
 		}, 2},
+		{"rows all masked are 0", [][]int64{f(2, 2, 90, 8), f(2, 2, 300, 8), f(2, 2, 300, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			p := softmax(b, b.Add(b.MatMul(x[0], swap(b, x[1])), b.Const(mask(90, 300, 3, 17))))
+			return []*graph.Value{b.MatMul(finite(b, p, p), x[2])}
+		}, 1},
+		{"gradients, rows all masked are 0", [][]int64{f(2, 2, 90, 8), f(2, 2, 300, 8), f(2, 2, 300, 8), f(2, 2, 90, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			m := b.Const(mask(90, 300, 3, 17))
+			g := grads{score: func(s *graph.Value) *graph.Value { return b.Add(s, m) }}
+			p := (*graph.Value)(nil)
+			g.drop = func(y *graph.Value) *graph.Value {
+				if p == nil {
+					p = y
+				}
+				return finite(b, p, y)
+			}
+			return g.build(b, x)
+		}, 2},
+		{"gradients, rows all masked are 0 in them too", [][]int64{f(2, 2, 90, 8), f(2, 2, 300, 8), f(2, 2, 300, 8), f(2, 2, 90, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			m := b.Const(mask(90, 300, 3, 17))
+			g := grads{score: func(s *graph.Value) *graph.Value { return b.Add(s, m) }, guard: func(p *graph.Value) *graph.Value { return finite(b, p, p) }}
+			return g.build(b, x)
+		}, 2},
+		{"gradients, rows all masked but for the least numbers", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8), f(1, 2, 130, 8), f(1, 1, 130, 300)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			keep := b.Op("Greater", []*graph.Value{x[4], b.Like(x[4], 1.98)})
+			return (&grads{score: func(s *graph.Value) *graph.Value { return b.Where(keep, s, b.Like(s, -math.MaxFloat32)) }}).build(b, x[:4])
+		}, 2},
 		{"weights that somebody else reads", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
 			p := softmax(b, b.MatMul(x[0], swap(b, x[1])))
 			return []*graph.Value{b.MatMul(p, x[2]), p}
@@ -174,6 +199,7 @@ type grads struct {
 	score func(s *graph.Value) *graph.Value
 	back  func(s, ds *graph.Value) *graph.Value // from the cotangent of what score gives to that of its operand
 	drop  func(p *graph.Value) *graph.Value     // linear
+	guard func(p *graph.Value) *graph.Value     // weights as they are used, those of the gradients too
 	again bool                                  // the backward pass computes the weights again
 }
 
@@ -198,7 +224,11 @@ func (g *grads) build(b *op.Builder, x []*graph.Value) []*graph.Value {
 		if g.score != nil {
 			z = g.score(s)
 		}
-		return s, b.Op("Softmax", []*graph.Value{z})
+		p = b.Op("Softmax", []*graph.Value{z})
+		if g.guard != nil {
+			p = g.guard(p)
+		}
+		return s, p
 	}
 	s, p := weights()
 	o := b.MatMul(drop(p), v)
@@ -212,6 +242,11 @@ func (g *grads) build(b *op.Builder, x []*graph.Value) []*graph.Value {
 		ds = g.back(s, ds)
 	}
 	return []*graph.Value{o, b.MatMul(ds, k), b.MatMul(swap(ds), q), dv}
+}
+
+// finite returns y where p is a number, else 0.
+func finite(b *op.Builder, p, y *graph.Value) *graph.Value {
+	return b.Where(b.Unary("IsNaN", p), b.Like(y, 0), y)
 }
 
 // mask is one of attention: 0 before the diagonal and -inf behind it, and -inf in all of some rows.
