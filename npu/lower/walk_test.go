@@ -135,6 +135,9 @@ func TestWalks(t *testing.T) {
 			keep := b.Op("Greater", []*graph.Value{x[4], b.Like(x[4], 1.98)})
 			return (&grads{score: func(s *graph.Value) *graph.Value { return b.Where(keep, s, b.Like(s, -math.MaxFloat32)) }}).build(b, x[:4])
 		}, 2},
+		{"Attention, causal, grouped heads, limited scores", [][]int64{f(1, 4, 150, 8), f(1, 2, 300, 8), f(1, 2, 300, 12)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			return []*graph.Value{b.Op("Attention", x, graph.IntAttr("is_causal", 1), graph.FloatAttr("softcap", 2))}
+		}, 1},
 		{"weights that somebody else reads", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
 			p := softmax(b, b.MatMul(x[0], swap(b, x[1])))
 			return []*graph.Value{b.MatMul(p, x[2]), p}
