@@ -207,6 +207,9 @@ func (f *facts) fusible(n *graph.Node) string {
 	if f.m.Function(n.Domain, n.Op, n.Overload) != nil {
 		return "it calls a function"
 	}
+	if n.Meta.Get(graph.MetaBarrier) != "" { // equal clusters share a body, where nothing would say what it is
+		return "a barrier of a memory plan makes its readers wait"
+	}
 	s, ok := schema.Lookup(n.Domain, n.Op, max(int(n.Opset()), 1))
 	switch {
 	case !ok:

@@ -220,7 +220,7 @@ func runFuse(s *session) error {
 		return s.saveModel(out, m)
 	}
 	var res *fuse.Result
-	if err := s.runPasses(m, []pass.Pass{pass.Sort(), fusePass(opt, s.asker(opt), &res)}); err != nil {
+	if err := s.runPasses(m, []pass.Pass{pass.Sort(), distinctPass(), fusePass(opt, s.asker(opt), &res)}); err != nil {
 		return err
 	}
 	if err := s.saveModel(out, m); err != nil {

@@ -8,6 +8,7 @@ import (
 	"gradtool/graph"
 	"gradtool/graph/op"
 	"gradtool/graph/op/schema"
+	"gradtool/graph/pass"
 )
 
 // inspect refuses a model that has no meaning: one that reads values which nothing defines, or which are defined twice, or with a
@@ -135,6 +136,33 @@ func redefinedIn(g *graph.Graph) []error {
 		}
 	}
 	return errs
+}
+
+// distinctPass gives constants whose name another one takes over, as [redefined] permits, names of their own: in another order of the
+// nodes the name would stand for another value.
+func distinctPass() pass.Pass {
+	return pass.Pass{
+		Name: "distinct", Doc: "give constants whose name another one takes over names of their own", Required: true,
+		Run: func(_ *pass.Ctx, m *graph.Model) (bool, error) {
+			changed := false
+			for g := range m.Graph.Graphs() {
+				last := make(map[string]*graph.Value, len(g.Nodes))
+				for _, n := range g.Nodes {
+					for _, v := range n.Out {
+						if v == nil || v.Name == "" {
+							continue
+						}
+						if old := last[v.Name]; old != nil && isConstant(old) && isConstant(v) {
+							old.Name = m.Fresh(v.Name)
+							changed = true
+						}
+						last[v.Name] = v
+					}
+				}
+			}
+			return changed, nil
+		},
+	}
 }
 
 // definition is where a value is defined: a result of a node or, without one, an input or (-1) an initializer.

@@ -90,7 +90,7 @@ func (s *session) planModel() error {
 // planPasses are the passes of plan. Nodes are planned in the form in which they are written. opt is asked when that begins.
 func planPasses(opt func() memplan.PlanOptions, res **memplan.Made) []pass.Pass {
 	return []pass.Pass{
-		pass.Sort(), pass.Inline(isCluster), pass.Upgrade(), pass.Infer(), opsetPass(0),
+		pass.Sort(), distinctPass(), pass.Inline(isCluster), pass.Upgrade(), pass.Infer(), opsetPass(0),
 		{
 			Name: "plan", Doc: "put nodes in an order that needs little memory, and values in their places", Required: true,
 			Run: func(c *pass.Ctx, m *graph.Model) (bool, error) {

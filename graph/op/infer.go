@@ -77,7 +77,13 @@ func (in *Info) graph(g *graph.Graph) []error {
 // Node infers the results of n from its operands.
 func (in *Info) Node(n *graph.Node) error {
 	d := Of(n)
-	if d == nil || d.Infer == nil {
+	if d == nil {
+		if f := called(n); f != nil {
+			in.call(n, f)
+		}
+		return nil
+	}
+	if d.Infer == nil {
 		return nil
 	}
 	c := newInferCtx(n, in)
