@@ -194,6 +194,9 @@ func (b *budgeter) budgetError(m *graph.Model, err error) error {
 		return hint(fmt.Errorf("budget %s: plans that need less were found, but what lives in them does not fit together: the smallest arena takes %s",
 			size.Exact(b.budget), size.Exact(b.arena)), "ask for --budget %d", b.arena)
 	}
+	if slices.ContainsFunc(m.Functions, isCluster) {
+		return hint(low, "clusters are not computed again: make a plan of the model without them, then fuse that (\"gradtool inline --clusters\" undoes fuse)")
+	}
 	if pieces := b.inPieces(low); pieces != "" {
 		return hint(low, "%s", pieces)
 	}
