@@ -41,7 +41,7 @@ rounding. auto takes what is estimated to need less memory, where the logits tak
 With --chunk batch=K every node that treats the samples of a batch alike is computed in K parts of the batch, forward and
 backward, so that no activation exists for the whole batch at once; no more arithmetic is done. Weight gradients, losses and the
 statistics of batch normalizations are sums over all parts, so results are those of the whole batch but for the order of sums. The
-batch is the leading axis of the inputs: a symbolic one stays symbolic, its parts differ by at most one sample, and those of a
+batch is the leading axis of the inputs, or the symbolic dimension named by ",dim=NAME" wherever they have it: it stays symbolic, its parts differ by at most one sample, and those of a
 batch smaller than K are empty. Without K it is the first power of two for which no node needs more than an eighth of the memory of
 the step for its part, by the sizes that --dim gives. Nodes that mix samples, random ones and those with subgraphs run whole;
 --explain names them. No clusters are made unless --emit asks for them: "plan --budget" wants the nodes.
@@ -69,7 +69,7 @@ gives, and each of its kernels is a cluster. --explain says what stays apart, an
 			&cli.StringFlag{Name: "emit", Value: "functions", DefaultText: "functions", Usage: "what becomes of clusters: calls of functions, or nodes with metadata: `functions|flat`"},
 			&cli.StringFlag{Name: "for", Usage: "write no clusters, but the fused operators that a runtime has kernels for: `ort`"},
 			&cli.StringSliceFlag{Name: "frozen", Usage: "take the float initializers `NAMES` for constants ('*': all); repeatable"},
-			&cli.StringFlag{Name: "chunk", Usage: "compute the loss tail piece by piece: `auto|rows[=N]|classes[=N]`, or the whole graph: batch[=K]"},
+			&cli.StringFlag{Name: "chunk", Usage: "compute the loss tail piece by piece: `auto|rows[=N]|classes[=N]`, or the whole graph: batch[=K][,dim=NAME]"},
 			&cli.StringFlag{Name: "recompute", Usage: "let gradients compute again what they read of the forward part, where that pays: `attention`"},
 			&cli.Int64Flag{Name: "opset", Usage: "with --for: write the model at ai.onnx opset `N` (default: the model's own)"},
 			&cli.StringFlag{Name: "target", Usage: "the machine that clusters are for, which gives times to compare: `cpu|" + strings.Join(machine.Names(), "|") + "`"},

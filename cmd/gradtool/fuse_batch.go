@@ -12,24 +12,27 @@ import (
 
 // byBatch reports whether --chunk asks for parts of the batch.
 func (s *session) byBatch() bool {
-	way, _, _ := strings.Cut(s.String("chunk"), "=")
+	way, _, _ := strings.Cut(s.String("chunk"), ",")
+	way, _, _ = strings.Cut(way, "=")
 	return s.IsSet("chunk") && way == "batch"
 }
 
 // maxParts limits how many copies of a graph --chunk batch makes.
 const maxParts = 1024
 
-// batchParts returns K of --chunk batch=K, 0 without one.
-func (s *session) batchParts() (int, error) {
-	_, k, sized := strings.Cut(s.String("chunk"), "=")
-	if !sized {
-		return 0, nil
+// batchOptions returns what --chunk batch[=K][,dim=NAME] says; no K is 0.
+func (s *session) batchOptions() (opt batch.Options, err error) {
+	way, dim, named := strings.Cut(s.String("chunk"), ",")
+	_, k, sized := strings.Cut(way, "=")
+	if sized {
+		opt.Parts, err = strconv.Atoi(k)
 	}
-	n, err := strconv.Atoi(k)
-	if err != nil || n < 2 || n > maxParts {
-		return 0, usagef("--chunk %q: want batch=K with K from 2 to %d", s.String("chunk"), maxParts)
+	name, ok := strings.CutPrefix(dim, "dim=")
+	if err != nil || sized && (opt.Parts < 2 || opt.Parts > maxParts) || named && (!ok || name == "") {
+		return opt, usagef("--chunk %q: want batch=K with K from 2 to %d, and maybe ,dim=NAME", s.String("chunk"), maxParts)
 	}
-	return n, nil
+	opt.Dim = name
+	return opt, nil
 }
 
 // batchPass computes the graph by parts of its batch, in as many as the model of memory says if opt has no number.
@@ -42,7 +45,7 @@ func batchPass(opt batch.Options, dims map[string]int64, res **batch.Result) pas
 				return false, err
 			}
 			if opt.Parts == 0 {
-				opt.Parts = batch.Parts(m, func(v *graph.Value) float64 {
+				opt.Parts = batch.Parts(m, opt.Dim, func(v *graph.Value) float64 {
 					if !v.Type.IsTensor() {
 						return 0
 					}
@@ -63,7 +66,7 @@ func batchPass(opt batch.Options, dims map[string]int64, res **batch.Result) pas
 
 // chunkBatch divides m by its batch.
 func (s *session) chunkBatch(m *graph.Model) (bool, error) {
-	parts, err := s.batchParts()
+	opt, err := s.batchOptions()
 	if err != nil {
 		return false, err
 	}
@@ -72,7 +75,7 @@ func (s *session) chunkBatch(m *graph.Model) (bool, error) {
 		return false, err
 	}
 	var res *batch.Result
-	if err := s.runPasses(m, []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), batchPass(batch.Options{Parts: parts}, dims, &res)}); err != nil {
+	if err := s.runPasses(m, []pass.Pass{pass.Sort(), pass.Upgrade(), pass.Infer(), batchPass(opt, dims, &res)}); err != nil {
 		return false, err
 	}
 	s.summaryf("%s in %d parts of the batch %s; %s for the whole batch, %s joined", count(res.Divided, "node"), res.Parts, res.Axis,

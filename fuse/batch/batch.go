@@ -11,7 +11,8 @@ import (
 
 // Options says how to divide.
 type Options struct {
-	Parts int // of the batch
+	Parts int    // of the batch
+	Dim   string // the symbol that the batch is, anywhere in the inputs; "": the leading axis of the inputs
 }
 
 // Border is a node that is computed for the whole batch though it reads values that are there in parts.
@@ -35,7 +36,7 @@ const MetaParts = "gradtool.parts"
 
 // Errors of graphs that are not divided.
 var (
-	ErrNoBatch = errors.New("no input has a batch: a leading axis of two or more")
+	ErrNoBatch = errors.New("no input has a batch: a leading axis of two or more, or the dimension that was named")
 	ErrNothing = errors.New("no node treats the samples of the batch alike")
 	ErrTwice   = errors.New("the graph is computed by parts of its batch already")
 )
@@ -49,7 +50,7 @@ func Split(m *graph.Model, info *op.Info, opt Options) (*Result, error) {
 	if m.Meta.Get(MetaParts) != "" {
 		return nil, ErrTwice
 	}
-	seeds, n := seeds(m.Graph)
+	seeds, n := seeds(m.Graph, opt.Dim)
 	return split(m, info, opt, seeds, n)
 }
 
@@ -80,29 +81,43 @@ type origin struct {
 	at    *place
 }
 
-// seeds returns the inputs that the batch comes in by, and its size: the leading axis of the first input that has one of unknown
-// size, else of the first input with one of at least two, and each input with a leading axis of that size. Inputs with a default
-// are parameters.
-func seeds(g *graph.Graph) (list []origin, n graph.Dim) {
-	leads := func(v *graph.Value) (graph.Dim, bool) {
-		if v.Init != nil || !v.Type.IsTensor() || len(v.Type.Shape) == 0 {
-			return graph.Dim{}, false
+// seeds returns the inputs that the batch comes in by, and its size. The batch is the symbol named or, with "", the leading axis of
+// the first input that has one of unknown size, else of the first with one of at least two; then each input with a leading axis of
+// that size has it. Inputs with a default are parameters.
+func seeds(g *graph.Graph, symbol string) (list []origin, n graph.Dim) {
+	axes := func(v *graph.Value) graph.Shape { // where the batch may be
+		switch s := v.Type.Shape; {
+		case v.Init != nil || !v.Type.IsTensor() || len(s) == 0:
+			return nil
+		case symbol == "":
+			return s[:1]
+		default:
+			return s
 		}
-		d := v.Type.Shape[0]
-		k, known := d.Int()
-		return d, !d.IsUnknown() && (!known || k >= 2)
 	}
-	found := false
+	found := symbol != ""
+	if found {
+		n = graph.Sym(symbol)
+	}
 	for _, symbolic := range []bool{true, false} {
 		for _, v := range g.Inputs {
-			if d, ok := leads(v); ok && !found && d.IsSymbolic() == symbolic {
-				n, found = d, true
+			for _, d := range axes(v) {
+				k, known := d.Int()
+				if !found && !d.IsUnknown() && d.IsSymbolic() == symbolic && (!known || k >= 2) {
+					n, found = d, true
+				}
 			}
 		}
 	}
+	if !found {
+		return nil, n
+	}
 	for _, v := range g.Inputs {
-		if d, ok := leads(v); ok && found && d.Equal(n) {
-			list = append(list, origin{v, plain(0)})
+		for i, d := range axes(v) {
+			if d.Equal(n) {
+				list = append(list, origin{v, plain(i)})
+				break
+			}
 		}
 	}
 	return list, n

@@ -13,10 +13,10 @@ const share = 8
 const mostParts = 64
 
 // Parts returns in how many parts of its batch the graph is best computed, a power of two: the first for which no node needs
-// more than an eighth of the memory of the whole step, taken in the order given, for its part of what it reads and writes. Size
-// estimates the number of bytes of a value. The model must be sorted and inferred. It is 2 if there is nothing to choose.
-func Parts(m *graph.Model, size func(v *graph.Value) float64) int {
-	list, n := seeds(m.Graph)
+// more than an eighth of the memory of the whole step, taken in the order given, for its part of what it reads and writes. The batch
+// is what [Options] has for Dim, size estimates the number of bytes of a value. The model must be sorted and inferred. It is 2 if there is nothing to choose.
+func Parts(m *graph.Model, symbol string, size func(v *graph.Value) float64) int {
+	list, n := seeds(m.Graph, symbol)
 	if len(list) == 0 {
 		return 2
 	}

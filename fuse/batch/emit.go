@@ -66,7 +66,7 @@ func (e *emitter) run() error {
 	for len(work) > 0 {
 		n := work[0]
 		work = work[1:]
-		c := &ctx{emitter: e, n: n, at: make([]*place, len(n.In))}
+		c := &ctx{emitter: e, n: n, at: make([]*place, max(len(n.In), 8))}
 		for i, v := range n.In {
 			if v != nil {
 				if c.at[i] = e.placeOf(v); c.at[i] != nil && c.at[i].sum {

@@ -16,7 +16,7 @@ type rule func(c *ctx) (*verdict, error)
 type ctx struct {
 	*emitter
 	n  *graph.Node
-	at []*place // by operand; nil: whole
+	at []*place // by operand, of as many as a rule may ask for; nil: whole
 }
 
 // verdict says how a node is computed in parts.
@@ -141,8 +141,9 @@ func (c *ctx) judge() (*verdict, error) {
 	if err != nil {
 		return nil, err
 	}
+	v.in, v.out = fitted(v.in, len(c.n.In)), fitted(v.out, len(c.n.Out))
 	for i, p := range v.in {
-		if p == nil {
+		if p == nil || c.n.In[i] == nil {
 			continue
 		}
 		if w := c.n.In[i]; !movable(w) {
@@ -169,6 +170,13 @@ func (c *ctx) judge() (*verdict, error) {
 		}
 	}
 	return v, nil
+}
+
+// fitted returns list with n elements.
+func fitted(list []*place, n int) []*place {
+	out := make([]*place, n)
+	copy(out, list)
+	return out
 }
 
 // movable reports whether Slice and Concat take the type of v.

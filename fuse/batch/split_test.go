@@ -101,6 +101,23 @@ func TestBorders(t *testing.T) {
 	}
 }
 
+// TestNamedBatch divides by an axis that is not the leading one.
+func TestNamedBatch(t *testing.T) {
+	m, info := parsed(t, `g (float[T,N,3] x, float[4,N] m, float[T] w) => (float[T,N,3] y) { a = Sin(x) i = Constant<value_ints=[0]>() b = CumSum(a, z) y = Cos(b) z = Constant<value: tensor = int64 {0}>() }`)
+	if err := m.Graph.Sort(); err != nil {
+		t.Fatal(err)
+	}
+	info, _ = op.Infer(m)
+	r, err := Split(m, info, Options{Parts: 2, Dim: "N"})
+	if err != nil || len(r.Borders) > 0 || r.Divided != 3 || r.Axis != "N" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	m, info = parsed(t, `g (float[T,3] x) => (float[T,3] y) { y = Sin(x) }`)
+	if _, err := Split(m, info, Options{Parts: 2, Dim: "N"}); !errors.Is(err, ErrNoBatch) {
+		t.Errorf("a dimension that is not there: %v", err)
+	}
+}
+
 // TestRefusals checks what has nothing to divide, and that a second division is refused.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
@@ -175,7 +192,7 @@ func TestParts(t *testing.T) {
 		{`g (float x) => (float y) { y = Sin(x) }`, 2},
 	} {
 		m, _ := parsed(t, c.text)
-		if got := Parts(m, size); got != c.want {
+		if got := Parts(m, "", size); got != c.want {
 			t.Errorf("%.60s: %d parts, want %d", c.text, got, c.want)
 		}
 	}
