@@ -197,3 +197,26 @@ func TestParts(t *testing.T) {
 		}
 	}
 }
+
+// TestZeros checks that zeros are made for each part, in its size, and that nobody merges them.
+func TestZeros(t *testing.T) {
+	m, info := parsed(t, `g (float[4,1,4,4] x, float[4,1,2,2] d) => (float[64] z) {
+		p, i = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x)
+		f = Constant<value_ints=[-1,1]>() l = Constant<value_ints=[-1]>() s = Constant<value_ints=[64]>()
+		at = Reshape(i, f) of = Reshape(d, l) o = ConstantOfShape(s) z = ScatterND<reduction="add">(o, at, of) }`)
+	if _, err := Split(m, info, Options{Parts: 2}); err != nil {
+		t.Fatal(err)
+	}
+	zeros := 0
+	for _, n := range m.Graph.Nodes {
+		if n.Is("ConstantOfShape") {
+			zeros++
+			if size, _ := n.Out[0].Type.Shape.Size().Int(); size != 32 || n.Meta.Get(graph.MetaRole) != graph.RoleRecompute {
+				t.Errorf("%s makes %d zeros for part of 64", n, size)
+			}
+		}
+	}
+	if zeros != 2 {
+		t.Errorf("zeros are made %d times, want 2\n%s", zeros, m)
+	}
+}

@@ -134,7 +134,11 @@ func (e *emitter) generator(v *graph.Value) func(at *place, k int) *graph.Value 
 			}
 		}
 		in[operand] = e.partShape(in[operand], length, s, at, k)
-		return e.copy(n, in, nil, k)[0]
+		y := e.copy(n, in, nil, k)[0]
+		if operand == 0 { // equal ones, merged, would be kept from part to part
+			y.Def.Meta.Set(graph.MetaRole, graph.RoleRecompute)
+		}
+		return y
 	}
 }
 
