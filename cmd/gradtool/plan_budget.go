@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"gradtool/graph/pass"
 	"gradtool/internal/selector"
 	"gradtool/internal/size"
-	"gradtool/internal/table"
 	"gradtool/memplan"
 	"gradtool/memplan/recompute"
 	"gradtool/memplan/remat"
@@ -143,7 +141,7 @@ func (b *budgeter) planWithin(out target, path string) error {
 				return false, b.budgetError(m, err)
 			}
 			if b.Bool("curve") {
-				return true, b.writeCurve()
+				return true, b.writeCurve(m, made)
 			}
 			plan = made.Plan(b.dims)
 			if plan.Arena > b.budget && b.idle { // gaps in the arena
@@ -271,7 +269,8 @@ func (b *budgeter) recompute(m *graph.Model) error {
 		b.limit = b.budget
 	}
 	if b.Bool("curve") {
-		return nil
+		_, err = b.problem.Apply(b.front[len(b.front)-1].Sequence, b.kind)
+		return err
 	}
 	if b.chosen, err = b.problem.Choose(b.front, b.limit); err != nil {
 		if !b.again && b.limit == b.budget {
@@ -323,35 +322,6 @@ func (b *budgeter) measure(m *graph.Model) error {
 	}
 	b.own, b.shared, b.base = plain.Peak, given.Peak, given.RoundedPeak()
 	return nil
-}
-
-// writeCurve prints what the plans of the front cost.
-func (b *budgeter) writeCurve() error {
-	type point struct {
-		Share float64 `json:"percent"`
-		Peak  int64   `json:"peak"`
-		Cost  float64 `json:"cost_increase_percent"`
-		FLOPs float64 `json:"flops_increase_percent"`
-		Again int     `json:"recomputations"`
-	}
-	points := []point{}
-	num := func(title string) table.Column { return table.Column{Title: title, Right: true, Fixed: true} }
-	t := table.New(num("peak"), num("bytes"), num("of own order, shared"), num("cost"), num("FLOPs"), num("recomputed"))
-	base := b.problem.Base()
-	for _, p := range b.front {
-		nodes, flops := b.problem.Again(p.Sequence)
-		x := point{Share: 100 + percent(p.Peak, b.base), Peak: p.Peak, Cost: percent(b.problem.Cost(p.Sequence), base), Again: nodes}
-		if work := b.problem.Work(); work > 0 {
-			x.FLOPs = 100 * flops / work
-		}
-		points = append(points, x)
-		// Rounded up, so that a share that is read here is enough where it is asked for.
-		t.Row(size.Bytes(x.Peak), fmt.Sprint(x.Peak), fmt.Sprintf("%.1f %%", math.Ceil(10*x.Share)/10), fmt.Sprintf("+%.2f %%", x.Cost), fmt.Sprintf("+%.2f %%", x.FLOPs), fmt.Sprint(x.Again))
-	}
-	b.report.set("own_peak", b.own)
-	b.report.set("own_peak_shared", b.shared)
-	b.report.set("curve", points)
-	return b.save(b.dataTarget(), func(w io.Writer) error { return t.Write(w, table.Options{}) })
 }
 
 // tell says what was planned.
