@@ -193,7 +193,7 @@ gradient, output, state, spill.
 
 A program is an ELF64 file of machine type 0x6e75, which readelf opens. The note of type 2 that follows the header holds the SHA-256 of the
 file, its own bytes being zero; a file that does not match it is refused. The note of type 1 holds the manifest, JSON of the schema
-gradtool.npu/1: the machine and its hash, the hash of the model, inputs, outputs and state with shape, type and address, the
-source nodes, the cost. Each queue's code and each segment of initialised DRAM is a PT_LOAD segment; data lie at their DRAM
+gradtool.npu/1: the machine and its hash, the hash of the model, inputs, outputs and state with shape, type and address, what integer
+inputs are below of where they are indices, the source nodes, the cost. Each queue's code and each segment of initialised DRAM is a PT_LOAD segment; data lie at their DRAM
 addresses, code at 2^56 + queue * 2^40.
 `
