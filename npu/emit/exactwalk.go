@@ -100,6 +100,10 @@ func (w *exactWalk) tile(t box, first bool) error {
 		}
 	} else {
 		old := slices.Clone(w.vals[w.run.Max].data)
+		before := map[int][]uint32{}
+		for _, v := range w.run.Tallies {
+			before[v] = slices.Clone(w.vals[v].data)
+		}
 		err := w.statements(t, func(v int) bool { return v <= w.run.Max })
 		if err != nil {
 			return err
@@ -122,12 +126,7 @@ func (w *exactWalk) tile(t box, first bool) error {
 			return err
 		}
 		if !first {
-			mul, add := x.fold(isa.OpMul), x.fold(isa.OpAdd)
-			for _, v := range w.run.Sums {
-				points(box{make([]int, len(k.Dims)), k.Body.Dims}, w.varies[v], []array{w.vals[v], alpha}, func(at []int) {
-					w.vals[v].data[at[0]] = add(mul(held[v][at[0]], alpha.data[at[1]], 0), w.vals[v].data[at[0]], 0)
-				})
-			}
+			w.combine(held, before, alpha)
 		}
 	}
 	for i := range k.Sinks {
@@ -147,6 +146,25 @@ func (w *exactWalk) tile(t box, first bool) error {
 		x.products(k.Dims, whole, s.Over, w.sums[i], w.vals[s.Value], w.operands[i], first)
 	}
 	return nil
+}
+
+// combine adds what a tile gives to what rows have in common to what was held before: sums of exponentials times alpha, the rest as it is.
+func (w *exactWalk) combine(held, before map[int][]uint32, alpha array) {
+	x, k := w.x, w.k
+	whole := box{make([]int, len(k.Dims)), k.Body.Dims}
+	mul, add := x.fold(isa.OpMul), x.fold(isa.OpAdd)
+	for _, v := range w.run.Sums {
+		points(whole, w.varies[v], []array{w.vals[v], alpha}, func(at []int) {
+			w.vals[v].data[at[0]] = add(mul(held[v][at[0]], alpha.data[at[1]], 0), w.vals[v].data[at[0]], 0)
+		})
+	}
+	for _, v := range w.run.Tallies {
+		s := &k.Body.Body[v-len(k.Body.In)]
+		f := vecOps[s.Op].Intrinsic().Element(x.Machine.Numerics, dtype(s.Elem), dtype(s.Elem))
+		for i := range w.vals[v].data {
+			w.vals[v].data[i] = f(before[v][i], w.vals[v].data[i], 0)
+		}
+	}
 }
 
 // fold returns the function of an instruction on floats.

@@ -95,8 +95,10 @@ func (r *walkRun) prepare() error {
 		r.nest.outside[s.Value] = true
 	}
 	if run := r.s.running; run != nil {
-		for _, v := range append([]int{run.Max}, run.Sums...) {
-			r.nest.uses[v]++
+		for _, list := range [][]int{{run.Max}, run.Sums, run.Tallies} {
+			for _, v := range list {
+				r.nest.uses[v]++
+			}
 		}
 	}
 	for _, a := range distinct(k) {
@@ -369,6 +371,10 @@ func (r *walkRun) running(t box, scores []*place, first bool) (*place, error) {
 			if err := n.stmt(v, t, !first); err != nil {
 				return nil, err
 			}
+		case slices.Contains(run.Tallies, v):
+			if err := n.stmt(v, t, !first); err != nil {
+				return nil, err
+			}
 		default:
 			if err := n.stmt(v, t, false); err != nil {
 				return nil, err
@@ -388,7 +394,7 @@ func (r *walkRun) running(t box, scores []*place, first bool) (*place, error) {
 
 // ofRow reports whether a value is known only once rows are complete.
 func ofRow(run *legal.Running, v int) bool {
-	return run.Late[v] || v == run.Max || slices.Contains(run.Sums, v)
+	return run.Late[v] || v == run.Max || slices.Contains(run.Sums, v) || slices.Contains(run.Tallies, v)
 }
 
 // sink adds the products of a tile to the result of a sink.

@@ -19,6 +19,8 @@ type Running struct {
 	Most, Max int
 	// Sums are the values that add up exponentials along the columns.
 	Sums []int
+	// Tallies are the values that reduce along the columns what does not depend on the maximum.
+	Tallies []int
 	// Late tells which values depend on complete rows, Max aside.
 	Late []bool
 }
@@ -32,7 +34,8 @@ const (
 	below                  // a score less the maximum
 	weight                 // proportional to exp(-maximum)
 	total                  // a sum of such values along the row
-	late                   // of the row, depending on sums
+	tally                  // something else of the whole row
+	late                   // of the row, depending on sums or tallies
 	share                  // a weight times or over something late
 	blank                  // whether a share is no number, which all of a row are then, or none
 	unsuited               // in another way
@@ -76,10 +79,12 @@ func natures(k *Nest, cols uint32) (n []nature, most int, ok bool) {
 		worst, all := free, true // all: operands are free, late or of a row's sums
 		for _, a := range s.Args {
 			worst = max(worst, n[a])
-			all = all && (n[a] == free || n[a] == top || n[a] == total || n[a] == late)
+			all = all && (n[a] == free || n[a] == top || n[a] == total || n[a] == tally || n[a] == late)
 		}
 		of := func(j int) nature { return n[s.Args[j]] }
-		flat := func(j int) bool { return (of(j) == total || of(j) == late) && varies[s.Args[j]]&cols == 0 }
+		flat := func(j int) bool {
+			return (of(j) == total || of(j) == tally || of(j) == late) && varies[s.Args[j]]&cols == 0
+		}
 		switch {
 		case v == most:
 			n[v] = top
@@ -102,10 +107,14 @@ func natures(k *Nest, cols uint32) (n []nature, most int, ok bool) {
 			n[v] = weight
 		case s.Op == Sum && over(s) == cols && of(0) == weight:
 			n[v] = total
+		case s.Op.Reduces() && over(s) == cols && of(0) == free:
+			n[v] = tally
 		case row && all && !s.Op.Reduces():
 			n[v] = late
 		case s.Op == Mul && of(0) == weight && flat(1), s.Op == Mul && flat(0) && of(1) == weight, s.Op == Div && of(0) == weight && flat(1),
 			s.Op == Mul && of(0) == share && of(1) == free, s.Op == Mul && of(0) == free && of(1) == share, s.Op == Div && of(0) == share && of(1) == free:
+			n[v] = share
+		case s.Op == Select && (of(0) == free || flat(0)) && of(1) == share && zero(s.Args[2]):
 			n[v] = share
 		case s.Op == Ne && s.Args[0] == s.Args[1] && k.normalized(s.Args[0], n) >= 0:
 			n[v] = blank
@@ -134,6 +143,8 @@ func (k *Walk) Running() (*Running, bool) {
 		switch x {
 		case total:
 			r.Sums = append(r.Sums, v)
+		case tally:
+			r.Tallies = append(r.Tallies, v)
 		case late:
 			r.Late[v] = true
 		case top:
@@ -162,13 +173,13 @@ func (k *Walk) Running() (*Running, bool) {
 			return nil, false
 		}
 		for _, v := range s.values()[1:] {
-			if x := n[*v]; x != total && x != late && x != free {
+			if x := n[*v]; x != total && x != tally && x != late && x != free {
 				return nil, false
 			}
 		}
 	}
 	for _, o := range k.Body.Out {
-		if n[o.Value] != free && n[o.Value] != total && n[o.Value] != late && o.Value != r.Max {
+		if x := n[o.Value]; x != free && x != total && x != tally && x != late && o.Value != r.Max {
 			return nil, false
 		}
 	}
@@ -268,17 +279,32 @@ func (k *Walk) unshare(n []nature, s *Sink) {
 		b.Body = append(b.Body, Stmt{Op: o, Elem: elem, Args: args})
 		return len(b.In) + len(b.Body) - 1
 	}
+	off := func(flag int) {
+		if s.Blank >= 0 {
+			flag = add(Or, graph.Int32, s.Blank, flag)
+		}
+		s.Blank = flag
+	}
 	var visit func(v int) int
 	visit = func(v int) int {
 		st := b.Body[v-len(b.In)]
-		if st.Op == Select {
+		switch {
+		case st.Op == Select && n[st.Args[0]] == free:
+			w := visit(st.Args[1])
+			return add(Select, graph.Float, st.Args[0], w, st.Args[2])
+		case st.Op == Select && n[st.Args[0]] != blank:
+			w := visit(st.Args[1])
+			b.Body = append(b.Body, Stmt{Op: ConstOp, Elem: graph.Int32})
+			off(add(Eq, graph.Int32, st.Args[0], len(b.In)+len(b.Body)-1))
+			return w
+		case st.Op == Select:
 			w := visit(st.Args[2])
 			l := b.normalized(st.Args[2], n)
 			t := add(Mul, graph.Float, l, s.Scale)
 			if s.Divide {
 				t = add(Div, graph.Float, l, s.Scale)
 			}
-			s.Blank = add(Ne, graph.Int32, t, t)
+			off(add(Ne, graph.Int32, t, t))
 			return w
 		}
 		for j, a := range st.Args {

@@ -218,14 +218,14 @@ func (b *backer) absorb(w *Walk, s *absorbed, x *Buffer) *Walk {
 			return nil
 		}
 		c := s.k.Clone()
-		cv, qv := c.Post.Varies(), q.Post.Varies()
+		cv, qv, elems := c.Post.Varies(), q.Post.Varies(), c.Post.Elems()
 		var loads []*Access
 		for _, v := range list {
-			store := b.p.whole(graph.Float, c.Post.Dims, cv[v])
+			store := b.p.whole(elems[v], c.Post.Dims, cv[v])
 			b.p.Buffers = append(b.p.Buffers, store.Buf)
 			b.stats[store.Buf] = true
 			c.Post.Out = append(c.Post.Out, Store{To: store, Value: v})
-			load := b.p.whole(graph.Float, q.Post.Dims, qv[v])
+			load := b.p.whole(elems[v], q.Post.Dims, qv[v])
 			load.Buf = store.Buf
 			loads = append(loads, load)
 		}
@@ -261,7 +261,7 @@ func rowValues(k *Nest, cols uint32) []int {
 			continue
 		}
 		for _, a := range s.Args {
-			if x := n[a]; (x == top || x == total || x == late) && !slices.Contains(list, a) {
+			if x := n[a]; (x == top || x == total || x == tally || x == late) && !slices.Contains(list, a) {
 				list = append(list, a)
 			}
 		}
@@ -395,6 +395,13 @@ func (k *Nest) factors(v int, list []int, guards *[]int) []int {
 		if g := s.Args[0] - len(k.In); g >= 0 && ok && zero == 0 && k.Body[g].Op == Ne && k.Body[g].Args[0] == k.Body[g].Args[1] {
 			*guards = append(*guards, k.Body[g].Args[0])
 			return k.factors(s.Args[2], list, guards)
+		}
+		if zero, ok := k.constant(s.Args[2]); ok && zero == 0 && s.Elem == graph.Float { // times a truth value
+			list = k.factors(s.Args[1], list, guards)
+			if !slices.Contains(list, s.Args[0]) {
+				list = append(list, s.Args[0])
+			}
+			return list
 		}
 	}
 	return append(list, v)

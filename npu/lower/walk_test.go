@@ -138,6 +138,18 @@ func TestWalks(t *testing.T) {
 		{"Attention, causal, grouped heads, limited scores", [][]int64{f(1, 4, 150, 8), f(1, 2, 300, 8), f(1, 2, 300, 12)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
 			return []*graph.Value{b.Op("Attention", x, graph.IntAttr("is_causal", 1), graph.FloatAttr("softcap", 2))}
 		}, 1},
+		{"Attention, heads side by side, a mask of truth values", [][]int64{f(2, 150, 32), f(2, 300, 32), f(2, 300, 32), f(150, 300)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			keep := b.Op("Less", []*graph.Value{x[3], b.Like(x[3], 1)})
+			return []*graph.Value{b.Op("Attention", append(x[:3:3], keep), graph.IntAttr("q_num_heads", 4), graph.IntAttr("kv_num_heads", 4))}
+		}, 1},
+		{"gradients, rows without keys are 0", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8), f(1, 2, 130, 8), f(1, 1, 130, 300)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			keep := b.Op("Greater", []*graph.Value{x[4], b.Like(x[4], 1.985)})
+			some := b.Op("Greater", []*graph.Value{b.Op("ReduceMax", []*graph.Value{b.Cast(keep, graph.Int32), b.Ints(-1)}), b.Cast(b.IntScalar(0), graph.Int32)})
+			g := grads{score: func(s *graph.Value) *graph.Value { return b.Where(keep, s, b.Like(s, -math.MaxFloat32)) },
+				guard: func(p *graph.Value) *graph.Value { return b.Where(some, p, b.Like(p, 0)) },
+				back:  func(_, ds *graph.Value) *graph.Value { return b.Where(keep, ds, b.Like(ds, 0)) }}
+			return g.build(b, x[:4])
+		}, 2},
 		{"weights that somebody else reads", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
 			p := softmax(b, b.MatMul(x[0], swap(b, x[1])))
 			return []*graph.Value{b.MatMul(p, x[2]), p}
