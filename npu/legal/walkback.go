@@ -467,15 +467,15 @@ func (b *backer) rowSum(v int) *Access {
 			list := body.factors(v, nil, &guards)
 			scale, ok := b.quotient(rest, list)
 			_, zeroOwn, known := b.blank(v, list, guards, sum.Over)
-			if !ok || !known || zero && !zeroOwn {
+			if !ok || !known {
 				continue
 			}
-			blank := row // the sum is no number where rows are, the result 0
+			blank := row // where weights are no number the result is 0 and the sum is not, or the other way round
 			if zero == zeroOwn {
 				blank = nil
 			}
 			for _, j := range b.readers[o.To.Buf] {
-				if a := b.dotted(o.To.Buf, j, x, sum.Over, scale, blank); a != nil {
+				if a := b.dotted(o.To.Buf, j, x, sum.Over, scale, blank, zero); a != nil {
 					return a
 				}
 			}
@@ -514,8 +514,8 @@ func (b *backer) quotient(all, part []int) (float64, bool) {
 }
 
 // dotted returns the access to the sums over cols of score x times the square that buffer s holds: kernel j multiplies that square with an operand
-// of the score, and its result times the score's other operand, summed up, is the same. Where blank is not finite the sum is no number.
-func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64, blank *Access) *Access {
+// of the score, and its result times the score's other operand, summed up, is the same. Where blank is not finite the sum is 0, or no number unless zero is set.
+func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64, blank *Access, zero bool) *Access {
 	c, ok := b.p.Kernels[j].(*Contract)
 	if !ok || slices.Contains(b.members, j) || c.A.Buf == c.B.Buf {
 		return nil
@@ -557,7 +557,9 @@ func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64, blank *
 		n.In = append(n.In, blank.Clone())
 	}
 	add := func(s Stmt) int {
-		s.Elem = graph.Float
+		if s.Elem == graph.Undefined {
+			s.Elem = graph.Float
+		}
 		n.Body = append(n.Body, s)
 		return len(n.In) + len(n.Body) - 1
 	}
@@ -566,7 +568,13 @@ func (b *backer) dotted(s *Buffer, j, x int, cols uint32, scale float64, blank *
 		last = add(Stmt{Op: Mul, Args: []int{last, add(Stmt{Op: ConstOp, Imm: scale})}})
 	}
 	if blank != nil {
-		last = add(Stmt{Op: Add, Args: []int{last, add(Stmt{Op: Mul, Args: []int{2, add(Stmt{Op: ConstOp})}})}})
+		nought := add(Stmt{Op: ConstOp})
+		none := add(Stmt{Op: Mul, Args: []int{2, nought}}) // 0 or no number
+		if zero {
+			last = add(Stmt{Op: Select, Args: []int{add(Stmt{Op: Ne, Elem: graph.Int32, Args: []int{none, none}}), nought, last}})
+		} else {
+			last = add(Stmt{Op: Add, Args: []int{last, none}})
+		}
 	}
 	rows := n.Varies()[last]
 	to := b.p.whole(graph.Float, n.Dims, rows)

@@ -142,6 +142,15 @@ func TestWalks(t *testing.T) {
 			keep := b.Op("Less", []*graph.Value{x[3], b.Like(x[3], 1)})
 			return []*graph.Value{b.Op("Attention", append(x[:3:3], keep), graph.IntAttr("q_num_heads", 4), graph.IntAttr("kv_num_heads", 4))}
 		}, 1},
+		{"gradients, rows without keys are 0 by a test, and where they are no numbers", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8), f(1, 2, 130, 8), f(1, 1, 130, 300)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
+			keep := b.Op("Greater", []*graph.Value{x[4], b.Like(x[4], 1.985)})
+			some := b.Op("Greater", []*graph.Value{b.Op("ReduceMax", []*graph.Value{b.Cast(keep, graph.Int32), b.Ints(-1)}), b.Cast(b.IntScalar(0), graph.Int32)})
+			g := grads{score: func(s *graph.Value) *graph.Value { return b.Where(keep, s, b.Like(s, -math.MaxFloat32)) },
+				drop: func(p *graph.Value) *graph.Value { return b.Where(some, p, b.Like(p, 0)) },
+				late: func(p *graph.Value) *graph.Value { return finite(b, p, p) },
+				back: func(_, ds *graph.Value) *graph.Value { return b.Where(keep, ds, b.Like(ds, 0)) }}
+			return g.build(b, x[:4])
+		}, 2},
 		{"gradients, rows without keys are 0", [][]int64{f(1, 2, 130, 8), f(1, 2, 300, 8), f(1, 2, 300, 8), f(1, 2, 130, 8), f(1, 1, 130, 300)}, func(b *op.Builder, x []*graph.Value) []*graph.Value {
 			keep := b.Op("Greater", []*graph.Value{x[4], b.Like(x[4], 1.985)})
 			some := b.Op("Greater", []*graph.Value{b.Op("ReduceMax", []*graph.Value{b.Cast(keep, graph.Int32), b.Ints(-1)}), b.Cast(b.IntScalar(0), graph.Int32)})
@@ -215,6 +224,7 @@ type grads struct {
 	back  func(s, ds *graph.Value) *graph.Value // from the cotangent of what score gives to that of its operand
 	drop  func(p *graph.Value) *graph.Value     // linear
 	guard func(p *graph.Value) *graph.Value     // weights as they are used, those of the gradients too
+	late  func(p *graph.Value) *graph.Value     // weights as the gradient of the scores uses them
 	again bool                                  // the backward pass computes the weights again
 }
 
@@ -251,6 +261,9 @@ func (g *grads) build(b *op.Builder, x []*graph.Value) []*graph.Value {
 		s, p = weights()
 	}
 	dv := b.MatMul(swap(drop(p)), do)
+	if g.late != nil {
+		p = g.late(p)
+	}
 	dp := drop(b.MatMul(do, swap(v)))
 	ds := b.Mul(p, b.Sub(dp, b.Op("ReduceSum", []*graph.Value{b.Mul(dp, p), b.Ints(-1)})))
 	if g.back != nil {
