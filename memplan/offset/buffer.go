@@ -47,7 +47,7 @@ const (
 )
 
 // Validate reports everything that is wrong with the buffers: lifetimes and sizes that are empty, alignments and
-// offsets that contradict each other, gaps outside their lifetime or overlapping.
+// offsets that contradict each other, fixed offsets that share bytes, gaps outside their lifetime or overlapping.
 func Validate(buffers []Buffer) error {
 	var bad []error
 	var sum int64
@@ -61,6 +61,35 @@ func Validate(buffers []Buffer) error {
 				return errors.Join(append(bad, fmt.Errorf("buffer %q: all sizes and alignments up to it add up to more than %d bytes", b.ID, int64(maxBytes)))...)
 			}
 			sum += b.Size + max(b.Align, 1) - 1
+		}
+	}
+	if len(bad) == 0 {
+		bad = append(bad, fixedApart(buffers))
+	}
+	return errors.Join(bad...)
+}
+
+// fixedApart reports two buffers whose fixed offsets have them share bytes.
+func fixedApart(buffers []Buffer) error {
+	var bad []error
+	parts := map[string][]Buffer{}
+	var names []string
+	for _, b := range buffers {
+		if b.Fixed == nil {
+			continue
+		}
+		if parts[b.Memory] == nil {
+			names = append(names, b.Memory)
+		}
+		parts[b.Memory] = append(parts[b.Memory], b)
+	}
+	for _, name := range names {
+		var p Plan
+		for _, b := range parts[name] {
+			p.Offsets = append(p.Offsets, *b.Fixed)
+		}
+		if err := overlap(parts[name], p); err != nil {
+			bad = append(bad, fmt.Errorf("fixed offsets: %w", err))
 		}
 	}
 	return errors.Join(bad...)

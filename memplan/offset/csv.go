@@ -67,6 +67,7 @@ func ReadCSV(r io.Reader) (*Table, error) {
 		}
 	}
 	var bad []error
+	lines := map[string]int{}
 	for len(bad) < maxErrors {
 		row, err := c.Read()
 		if errors.Is(err, io.EOF) {
@@ -82,6 +83,11 @@ func ReadCSV(r io.Reader) (*Table, error) {
 			bad = append(bad, fmt.Errorf("line %d: %w", line, err))
 			continue
 		}
+		if first, twice := lines[b.ID]; twice {
+			bad = append(bad, fmt.Errorf("line %d: id %q is that of line %d", line, b.ID, first))
+			continue
+		}
+		lines[b.ID] = line
 		t.Rows = append(t.Rows, row)
 		t.Buffers = append(t.Buffers, b)
 	}

@@ -169,7 +169,11 @@ func (s *spreader) fill(k int, rest []int32, p *spreadPrices) ([]int64, error) {
 		whole := err == nil
 		s.settle(&r, k, order)
 		if r.missing >= 0 {
-			failed = fmt.Errorf("memory %q, %d bytes: %w: buffer %q has to lie there and found no room", m.Name, m.Capacity, ErrExhausted, s.buffers[r.missing].ID)
+			why := ErrExhausted
+			if errors.Is(err, ErrImpossible) && !slices.ContainsFunc(chosen, func(i int32) bool { return !s.must(i, k) }) {
+				why = ErrImpossible
+			}
+			failed = fmt.Errorf("memory %q, %d bytes: %w: buffer %q has to lie there and found no room", m.Name, m.Capacity, why, s.buffers[r.missing].ID)
 			continue
 		}
 		if best.at == nil || r.gain > best.gain {

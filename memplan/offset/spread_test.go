@@ -157,7 +157,8 @@ func TestSpreadErrors(t *testing.T) {
 		{[]Buffer{b}, []Memory{{"m", 4}}, "no memory that it may lie in is that large"},
 		{[]Buffer{{ID: "a", Upper: 1, Size: 8, Memory: "x"}}, []Memory{{"m", 4}}, `no memory is called "x"`},
 		{[]Buffer{{ID: "a", Upper: 1, Size: 8, Memory: "m"}}, []Memory{{"m", 4}, {"n", 0}}, "no memory that it may lie in is that large"},
-		{[]Buffer{{ID: "a", Upper: 1, Size: 3, Memory: "m"}, {ID: "b", Upper: 1, Size: 3, Memory: "m"}}, []Memory{{"m", 4}, {"n", 0}}, `buffer "b" has to lie there`},
+		{[]Buffer{{ID: "a", Upper: 1, Size: 3, Memory: "m"}, {ID: "b", Upper: 1, Size: 3, Memory: "m"}}, []Memory{{"m", 4}, {"n", 0}}, `memory "m", 4 bytes: no plan exists: buffer "b" has to lie there`},
+		{[]Buffer{{ID: "a", Upper: 1, Size: 8, Fixed: &at, Memory: "m"}, {ID: "b", Upper: 1, Size: 8, Fixed: &at, Memory: "m"}}, []Memory{{"m", 80}}, `fixed offsets: buffers "a" and "b" share bytes`},
 		{[]Buffer{{ID: "a", Upper: 1, Size: 8, Fixed: &at}}, []Memory{{"m", 8}}, "fixed offset, but no memory"},
 		{[]Buffer{{ID: "a", Upper: 1, Size: 8, Spill: &many}}, []Memory{{"m", 8}, {"n", 0}}, "add up to more than"},
 	} {

@@ -23,8 +23,22 @@ func ReadJSON(r io.Reader) (*Graph, error) {
 		Links []map[string]json.RawMessage `json:"links"`
 		Edges []map[string]json.RawMessage `json:"edges"`
 	}
-	if err := json.NewDecoder(r).Decode(&file); err != nil {
-		return nil, err
+	d := json.NewDecoder(r)
+	var wrong *json.UnmarshalTypeError
+	switch err := d.Decode(&file); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("no graph: the input is empty")
+	case errors.As(err, &wrong):
+		what := "it"
+		if wrong.Field != "" {
+			what = "member " + wrong.Field
+		}
+		return nil, fmt.Errorf("no graph in node-link form: %s is of JSON type %s", what, wrong.Value)
+	case err != nil:
+		return nil, fmt.Errorf("JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("JSON: something follows the graph, at byte %d", d.InputOffset())
 	}
 	if file.Directed != nil && !*file.Directed {
 		return nil, errors.New("the graph is not directed")
