@@ -136,7 +136,11 @@ func gemmBLAS[T number](transA, transB bool, alpha T, a, b matrix[T], beta T, c 
 		g := func(m matrix[float32]) blas32.General {
 			return blas32.General{Rows: m.rows, Cols: m.cols, Stride: m.stride, Data: m.data}
 		}
-		blas32.Gemm(ta, tb, float32(alpha), g(any(a).(matrix[float32])), g(any(b).(matrix[float32])), float32(beta), g(c))
+		b := any(b).(matrix[float32])
+		if !transA && transB {
+			b = b.rowsAligned()
+		}
+		blas32.Gemm(ta, tb, float32(alpha), g(any(a).(matrix[float32])), g(b), float32(beta), g(c))
 	case matrix[float64]:
 		g := func(m matrix[float64]) blas64.General {
 			return blas64.General{Rows: m.rows, Cols: m.cols, Stride: m.stride, Data: m.data}
@@ -146,6 +150,24 @@ func gemmBLAS[T number](transA, transB bool, alpha T, a, b matrix[T], beta T, c 
 		return false
 	}
 	return true
+}
+
+// rowLanes is how many elements the kernel of dot products sums side by side. It sums those in front of the first address of its second
+// operand that is a multiple of as many one by one.
+const rowLanes = 4
+
+// rowsAligned returns m with rows that all begin at such an address, so that the order of sums depends neither on where memory lies nor on
+// which of two vectors comes first. What is allocated in multiples of 16 bytes lies at multiples of 16.
+func (m matrix[T]) rowsAligned() matrix[T] {
+	if m.stride%rowLanes == 0 {
+		return m
+	}
+	w := matrix[T]{rows: m.rows, cols: m.cols, stride: (m.cols + rowLanes - 1) / rowLanes * rowLanes}
+	w.data = make([]T, w.rows*w.stride)
+	for i := range m.rows {
+		copy(w.data[i*w.stride:], m.row(i))
+	}
+	return w
 }
 
 // finite reports whether no element is infinite or NaN. Integers are finite.

@@ -62,3 +62,43 @@ func checkGemm(t *testing.T, m, n, k int, transA, transB, special bool) {
 		}
 	}
 }
+
+// TestGemmOrder checks that products of rows with rows have the same bits wherever the rows lie in memory, and whichever matrix comes
+// first: rewrites that turn a product around count on it.
+func TestGemmOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, size := range [][3]int{{3, 5, 5}, {1, 7, 3}, {6, 2, 18}, {9, 8, 64}, {4, 4, 6}, {70, 66, 131}} {
+		m, n, k := size[0], size[1], size[2]
+		random := func(rows, shift int) matrix[float32] {
+			x := newMatrix(make([]float32, rows*k+shift)[shift:], rows, k)
+			for i := range x.data {
+				x.data[i] = float32(rng.NormFloat64())
+			}
+			return x
+		}
+		a, b := random(m, 0), random(n, 0)
+		c, d := newMatrix(make([]float32, m*n), m, n), newMatrix(make([]float32, m*n), n, m)
+		gemm(false, true, 1, a, b, 0, c)
+		gemm(false, true, 1, b, a, 0, d)
+		same := func(what string, got matrix[float32]) {
+			t.Helper()
+			for i, x := range got.data {
+				if x != c.data[i] {
+					t.Errorf("%v: element %d is %v, %s %v", size, i, c.data[i], what, x)
+					return
+				}
+			}
+		}
+		same("turned around", transposed(d))
+		if k%rowLanes == 0 {
+			continue // such rows are allocated at multiples of 16 bytes
+		}
+		for shift := 1; shift < rowLanes; shift++ {
+			moved := random(n, shift)
+			copy(moved.data, b.data)
+			e := newMatrix(make([]float32, m*n), m, n)
+			gemm(false, true, 1, a, moved, 0, e)
+			same(fmt.Sprintf("with an operand that lies %d elements on", shift), e)
+		}
+	}
+}
