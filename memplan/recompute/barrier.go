@@ -57,6 +57,7 @@ type barrier struct {
 	unread map[*graph.Value]bool         // results that nobody reads, which are not to live until a token
 	held   map[*graph.Value]*graph.Value // what values are that wait for it
 	ints   map[int64]*graph.Value
+	float  *graph.Value
 }
 
 func newBarrier(w *writer, kind Barrier, peak int64) *barrier {
@@ -235,7 +236,7 @@ func (b *barrier) token() *graph.Value {
 			continue
 		}
 		x := b.node("Reshape", []*graph.Value{v, b.int(-1)}, graph.TensorOf(v.Type.Elem, graph.Shape{v.Type.Shape.Size()}))
-		x = b.node("Gather", []*graph.Value{x, b.int(0)}, graph.TensorOf(v.Type.Elem, graph.ShapeOf(1)))
+		x = b.node("Slice", []*graph.Value{x, b.int(0), b.int(1)}, graph.TensorOf(v.Type.Elem, graph.ShapeOf(1)))
 		if v.Type.Elem != graph.Float {
 			x = b.node("Cast", []*graph.Value{x}, graph.TensorOf(graph.Float, graph.ShapeOf(1)), graph.IntAttr("to", int64(graph.Float)))
 		}
@@ -263,15 +264,13 @@ func (b *barrier) combine(parts []*graph.Value) *graph.Value {
 		all = b.node("ReduceMin", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
 		return b.node("Min", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
 	}
+	// What has elements at the sizes planned for may have none at others; with a number of its own the list is never empty.
+	parts = append(parts, b.number())
 	n := int64(len(parts))
-	if n > 1 {
-		all = b.node("Concat", parts, graph.TensorOf(graph.Float, graph.ShapeOf(n)), graph.IntAttr("axis", 0))
-	}
+	all = b.node("Concat", parts, graph.TensorOf(graph.Float, graph.ShapeOf(n)), graph.IntAttr("axis", 0))
 	all = b.node("IsNaN", []*graph.Value{all}, graph.TensorOf(graph.Bool, graph.ShapeOf(n)))
 	all = b.node("Cast", []*graph.Value{all}, graph.TensorOf(graph.Int64, graph.ShapeOf(n)), graph.IntAttr("to", int64(graph.Int64)))
-	if n > 1 {
-		all = b.node("ReduceMax", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
-	}
+	all = b.node("ReduceMax", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
 	return b.node("Min", []*graph.Value{all, b.int(0)}, graph.TensorOf(graph.Int64, graph.ShapeOf(1)))
 }
 
@@ -308,6 +307,14 @@ func (b *barrier) node(name string, in []*graph.Value, t graph.Type, attrs ...*g
 		}
 	}
 	return n.Out[0]
+}
+
+// number returns the constant float[1] 0.
+func (b *barrier) number() *graph.Value {
+	if b.float == nil {
+		b.float = b.node("Constant", nil, graph.TensorOf(graph.Float, graph.ShapeOf(1)), graph.TensorAttr("value", graph.Floats([]int64{1}, 0)))
+	}
+	return b.float
 }
 
 // int returns the constant int64[1] x.
