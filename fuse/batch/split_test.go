@@ -81,11 +81,11 @@ func TestBorders(t *testing.T) {
 		{"samples across an axis", `g (float[N,3] x) => (float[M] y) { s = Constant<value_ints=[3,-1]>() a = Sin(x) [b] c = Reshape(a, s) d = Sin(c) z = Constant<value_ints=[-1]>() y = Reshape(d, z) }`, "no single axis"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, info := parsed(t, c.text)
+			m, _ := parsed(t, c.text)
 			if err := m.Graph.Sort(); err != nil {
 				t.Fatal(err)
 			}
-			info, _ = op.Infer(m)
+			info, _ := op.Infer(m)
 			r, err := Split(m, info, Options{Parts: 3})
 			if err != nil {
 				t.Fatal(err)
@@ -103,11 +103,11 @@ func TestBorders(t *testing.T) {
 
 // TestNamedBatch divides by an axis that is not the leading one.
 func TestNamedBatch(t *testing.T) {
-	m, info := parsed(t, `g (float[T,N,3] x, float[4,N] m, float[T] w) => (float[T,N,3] y) { a = Sin(x) i = Constant<value_ints=[0]>() b = CumSum(a, z) y = Cos(b) z = Constant<value: tensor = int64 {0}>() }`)
+	m, _ := parsed(t, `g (float[T,N,3] x, float[4,N] m, float[T] w) => (float[T,N,3] y) { a = Sin(x) i = Constant<value_ints=[0]>() b = CumSum(a, z) y = Cos(b) z = Constant<value: tensor = int64 {0}>() }`)
 	if err := m.Graph.Sort(); err != nil {
 		t.Fatal(err)
 	}
-	info, _ = op.Infer(m)
+	info, _ := op.Infer(m)
 	r, err := Split(m, info, Options{Parts: 2, Dim: "N"})
 	if err != nil || len(r.Borders) > 0 || r.Divided != 3 || r.Axis != "N" {
 		t.Errorf("%+v, %v", r, err)

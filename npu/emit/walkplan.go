@@ -346,6 +346,3 @@ func (e *Emitter) walkFootprint(k *legal.Walk, tile []int) int {
 	}
 	return e.footprint(&b, tile)
 }
-
-// WalkFits reports whether there is a way to cut the walk.
-func (e *Emitter) WalkFits(k *legal.Walk) bool { return len(e.WalkPlans(k)) > 0 }
