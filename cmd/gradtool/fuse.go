@@ -41,9 +41,11 @@ rounding. auto takes what is estimated to need less memory, where the logits tak
 With --chunk batch=K every node that treats the samples of a batch alike is computed in K parts of the batch, forward and
 backward, so that no activation exists for the whole batch at once; no more arithmetic is done. Weight gradients, losses and the
 statistics of batch normalizations are sums over all parts, so results are those of the whole batch but for the order of sums. The
-batch is the leading axis of the inputs, or the symbolic dimension named by ",dim=NAME" wherever they have it: it stays symbolic, its parts differ by at most one sample, and those of a
-batch smaller than K are empty. Without K it is the first power of two for which no node needs more than an eighth of the memory of
-the step for its part, by the sizes that --dim gives. Nodes that mix samples, random ones and those with subgraphs run whole;
+batch is the leading axis that most inputs share, or the symbolic dimension named by ",dim=NAME" wherever they have it: it
+stays symbolic, and its parts differ by at most one sample. Those of a batch smaller than K are empty, which some kernels of ONNX
+Runtime refuse or do not return from. Without K it is the first power of two for which no node needs more than an eighth of
+the memory of the step for its part, by the sizes that --dim gives. A runtime that orders nodes itself keeps many
+parts at a time: "plan --budget" writes what holds them apart. Nodes that mix samples, random ones and those with subgraphs run whole;
 --explain names them. No clusters are made unless --emit asks for them: "plan --budget" wants the nodes.
 
 With --recompute attention the gradient of an attention computes its probabilities again, from queries, keys
@@ -131,6 +133,11 @@ func (s *session) fuseOptions() (fuse.Options, error) {
 			list = append(list, "target", "on-chip")
 		}
 		if err := s.idleFlags("with --for, which makes no clusters", list...); err != nil {
+			return opt, err
+		}
+	}
+	if s.byBatch() && !s.IsSet("emit") && !s.IsSet("for") {
+		if err := s.idleFlags("with --chunk batch, which makes no clusters unless --emit asks for them", "target", "on-chip", "max-nodes"); err != nil {
 			return opt, err
 		}
 	}

@@ -57,7 +57,10 @@ func batchPass(opt batch.Options, dims map[string]int64, res **batch.Result) pas
 				return false, hint(err, "for other parts, start from the graph that \"fuse --chunk\" was given")
 			}
 			if errors.Is(err, batch.ErrNoBatch) || errors.Is(err, batch.ErrNothing) {
-				return false, hint(err, "\"gradtool info\" shows the inputs of the model")
+				if list := inputSymbols(m); len(list) > 0 {
+					return false, hint(err, "--chunk batch=K,dim=NAME names the batch; the dimensions of the inputs are %s", strings.Join(list, ", "))
+				}
+				return false, hint(err, "\"gradtool info\" shows the inputs: a leading axis of known size, two or more, or one that has a name can be divided")
 			}
 			return err == nil, err
 		},

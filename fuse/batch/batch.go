@@ -69,7 +69,7 @@ func split(m *graph.Model, info *op.Info, opt Options, seeds []origin, n graph.D
 		return nil, err
 	}
 	if e.res.Divided == 0 {
-		return nil, ErrNothing
+		return nil, fmt.Errorf("the batch %s: %w", n, ErrNothing)
 	}
 	m.Meta.Set(MetaParts, strconv.Itoa(e.parts))
 	return e.res, nil
@@ -81,9 +81,9 @@ type origin struct {
 	at    *place
 }
 
-// seeds returns the inputs that the batch comes in by, and its size. The batch is the symbol named or, with "", the leading axis of
-// the first input that has one of unknown size, else of the first with one of at least two; then each input with a leading axis of
-// that size has it. Inputs with a default are parameters.
+// seeds returns the inputs that the batch comes in by, and its size. The batch is the symbol named or, with "", the size that most
+// inputs have as a leading axis, of several the first: one of a symbol if there is any, else one of at least two. Each input with a
+// leading axis of that size has it. Inputs with a default are parameters.
 func seeds(g *graph.Graph, symbol string) (list []origin, n graph.Dim) {
 	axes := func(v *graph.Value) graph.Shape { // where the batch may be
 		switch s := v.Type.Shape; {
@@ -100,11 +100,24 @@ func seeds(g *graph.Graph, symbol string) (list []origin, n graph.Dim) {
 		n = graph.Sym(symbol)
 	}
 	for _, symbolic := range []bool{true, false} {
+		if found {
+			break
+		}
+		most := 0
 		for _, v := range g.Inputs {
 			for _, d := range axes(v) {
 				k, known := d.Int()
-				if !found && !d.IsUnknown() && d.IsSymbolic() == symbolic && (!known || k >= 2) {
-					n, found = d, true
+				if d.IsUnknown() || d.IsSymbolic() != symbolic || known && k < 2 {
+					continue
+				}
+				same := 0
+				for _, w := range g.Inputs {
+					if s := axes(w); len(s) > 0 && s[0].Equal(d) {
+						same++
+					}
+				}
+				if same > most {
+					n, found, most = d, true, same
 				}
 			}
 		}
