@@ -162,7 +162,9 @@ func TestRefereeModels(t *testing.T) {
 				nodes = strings.ReplaceAll(strings.TrimPrefix(nodes[:i], "grad: "), " nodes", "")
 			}
 			exact, _ := runTraining(t, train, dir, "--float64")
-			inParts(t, train, dir, exact)
+			if len(want.Grads) <= maxInParts {
+				inParts(t, train, dir, exact)
+			}
 			largest := 0.0
 			for _, r := range want.Grads {
 				largest = max(largest, r.Norm)
@@ -223,6 +225,9 @@ func TestRefereeModels(t *testing.T) {
 		})
 	}
 }
+
+// maxInParts is the number of gradients of the largest network that is evaluated by parts in float64, which takes minutes beyond.
+const maxInParts = 80
 
 // inParts checks that parts of the batch change nothing but the order of sums: in float64 that is next to nothing.
 func inParts(t *testing.T, train, dir string, exact map[string]*op.Array) {

@@ -129,9 +129,9 @@ func (e *Emitter) transfer(op isa.Op, a *legal.Access, dram int64, local isa.Loc
 	ms = mergeMoves(ms)
 	if len(ms) > isa.MoveDims {
 		if slices.ContainsFunc(ms, move.padded) {
-			total := 1
+			total := 1 // with what lies between rows of an odd pitch
 			for i := range ms {
-				total *= ms[i].n + ms[i].before + ms[i].behind
+				total += (ms[i].n + ms[i].before + ms[i].behind - 1) * ms[i].local
 			}
 			e.add(isa.OpMov, &isa.Vec{N: isa.Counts(int32(total)), Dst: isa.At(local, 1),
 				A: isa.Operand{IsImm: true, Value: *bits(a.Buf.Elem, a.Fill)}, Type: dtype(a.Buf.Elem)})
@@ -183,18 +183,25 @@ func (e *Emitter) store(a *legal.Access, v *place, t box) error {
 		}
 	}
 	if v.imm != nil {
-		// One element, repeated by strides of 0.
-		mem, err := e.take(e.scratch, 1)
-		if err != nil {
+		var err error
+		if v, err = e.spread(v, len(t.lo)); err != nil {
 			return err
 		}
-		defer mem.drop()
-		e.add(isa.OpMov, &isa.Vec{Dst: isa.At(e.local(mem)), A: isa.Operand{IsImm: true, Value: *v.imm}, Type: dtype(v.elem)})
-		v = &place{addr: e.local(mem), stride: make([]int, len(t.lo)), elem: v.elem}
+		defer v.drop()
 	}
 	at, ms := e.moves(a, v, t)
 	e.transfer(isa.OpStore, a, at, v.addr, ms)
 	return nil
+}
+
+// spread returns an immediate as a value in memory, over n dimensions: one element, repeated by strides of 0.
+func (e *Emitter) spread(v *place, n int) (*place, error) {
+	mem, err := e.take(e.scratch, 1)
+	if err != nil {
+		return nil, err
+	}
+	e.add(isa.OpMov, &isa.Vec{Dst: isa.At(e.local(mem)), A: isa.Operand{IsImm: true, Value: *v.imm}, Type: dtype(v.elem)})
+	return &place{mem: mem, addr: e.local(mem), stride: make([]int, n), elem: v.elem}, nil
 }
 
 // moves returns the transfer between a value of a tile and the elements of an access: the address in DRAM, and a dimension for each that

@@ -325,9 +325,14 @@ func (r *nestRun) stmt(v int, t box, acc bool) error {
 			if args[0].imm != nil { // the machine takes an immediate in the second place only
 				args[0], args[1] = args[1], args[0]
 			}
-			if args[0].imm != nil {
-				return fmt.Errorf("both operands of a sum of products are constants")
+		}
+		if args[0].imm != nil { // a tile that is all padding
+			p, err := e.spread(args[0], len(dims))
+			if err != nil {
+				return err
 			}
+			defer p.drop()
+			args[0] = p
 		}
 		whole := box{make([]int, len(dims)), dims}
 		size, cut := chunks(dims, s.Over)
