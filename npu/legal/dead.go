@@ -104,14 +104,10 @@ func (k *Nest) Tidy() {
 		if !need[v] {
 			continue
 		}
-		s := k.Body[v-n]
-		s.Args = slices.Clone(s.Args)
-		for j, a := range s.Args {
-			s.Args[j] = number[a]
-		}
 		number[v] = len(in) + len(body)
-		body = append(body, s)
+		body = append(body, k.Body[v-n])
 	}
+	body = numbered(body, func(a int) int { return number[a] })
 	for i := range k.Out {
 		k.Out[i].Value = number[k.Out[i].Value]
 	}

@@ -274,63 +274,6 @@ func (f *Fuser) join(p, c *Nest, b *Buffer) (*Nest, error) {
 	return m, nil
 }
 
-// concat puts the statements of c, over the same dimensions, behind those of p. What p stores, c does not load. It fails if
-// c loads in another way than p stores.
-func concat(p, c *Nest) *Nest {
-	m := &Nest{Origin0: c.Origin0.of(p.Origin0, c.Origin0), Dims: p.Dims, In: slices.Clone(p.In)}
-	loads := make([]int, len(c.In)) // value in m for each load of c; values of p as -1-v, for those are not numbered yet
-	for i, a := range c.In {
-		at := writeOf(p, a.Buf)
-		if at < 0 {
-			loads[i] = len(m.In)
-			m.In = append(m.In, a)
-			continue
-		}
-		at = slices.IndexFunc(p.Out, func(o Store) bool { return o.To.sameOver(a, p.Dims) })
-		if at < 0 {
-			return nil
-		}
-		loads[i] = -1 - p.Out[at].Value
-	}
-	shift := len(m.In) - len(p.In)
-	ofP := func(v int) int {
-		if v >= len(p.In) {
-			return v + shift
-		}
-		return v
-	}
-	for _, s := range p.Body {
-		for j, a := range s.Args {
-			s.Args[j] = ofP(a)
-		}
-		m.Body = append(m.Body, s)
-	}
-	base := len(m.In) + len(m.Body) - len(c.In)
-	ofC := func(v int) int {
-		switch {
-		case v >= len(c.In):
-			return v + base
-		case loads[v] < 0:
-			return ofP(-1 - loads[v])
-		}
-		return loads[v]
-	}
-	for _, s := range c.Body {
-		for j, a := range s.Args {
-			s.Args[j] = ofC(a)
-		}
-		m.Body = append(m.Body, s)
-	}
-	for _, o := range p.Out {
-		m.Out = append(m.Out, Store{o.To, ofP(o.Value), o.Part})
-	}
-	for _, o := range c.Out {
-		m.Out = append(m.Out, Store{o.To, ofC(o.Value), o.Part})
-	}
-	m.Tidy()
-	return m
-}
-
 // split cuts a dimension of the contraction and of its epilogue.
 func (k *Contract) split(dim, n int) bool {
 	if !k.Post.split(dim, n) {

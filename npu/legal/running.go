@@ -351,20 +351,29 @@ func (k *Nest) normalized(v int, n []nature) int {
 	return l
 }
 
-// Softmax reports whether the contraction's epilogue is a softmax, or the beginning of one, along rows or columns of a square of at least so many
-// bytes, and so may become that of a walk.
-func (k *Contract) Softmax(least int) bool {
+// reducedSquare returns the rows or columns that the epilogue reduces a square of at least so many bytes over, 0 if it does not.
+func (k *Contract) reducedSquare(least int) uint32 {
 	if k.Post == nil {
-		return false
+		return 0
 	}
 	cols := reducedOver(k.Post)
-	if cols == 0 || 4*k.Post.Extent(^uint32(0)) < least {
-		return false
+	if 4*k.Post.Extent(^uint32(0)) < least {
+		return 0
 	}
 	for i, kind := range k.Kind {
 		if cols>>i&1 != 0 && kind != M && kind != N {
-			return false
+			return 0
 		}
+	}
+	return cols
+}
+
+// Softmax reports whether the contraction's epilogue is a softmax, or the beginning of one, along rows or columns of a square of at least so many
+// bytes, and so may become that of a walk.
+func (k *Contract) Softmax(least int) bool {
+	cols := k.reducedSquare(least)
+	if cols == 0 {
+		return false
 	}
 	n, _, ok := natures(k.Post, cols)
 	if !ok {
@@ -381,17 +390,9 @@ func (k *Contract) Softmax(least int) bool {
 // Sums reports whether the contraction's epilogue sums products of its sums along rows or columns of a square of at least so many bytes, as the
 // derivative of a softmax does, and so may become that of a walk.
 func (k *Contract) Sums(least int) bool {
-	if k.Post == nil {
+	cols := k.reducedSquare(least)
+	if cols == 0 {
 		return false
-	}
-	cols := reducedOver(k.Post)
-	if cols == 0 || 4*k.Post.Extent(^uint32(0)) < least {
-		return false
-	}
-	for i, kind := range k.Kind {
-		if cols>>i&1 != 0 && kind != M && kind != N {
-			return false
-		}
 	}
 	found := false
 	for _, s := range k.Post.Body {

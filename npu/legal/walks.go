@@ -108,6 +108,23 @@ func (wk *Walker) forward() int {
 	return 0
 }
 
+// alone makes a walk of a contraction whose epilogue has nothing left to store but what the rows of a softmax have in common.
+func (wk *Walker) alone() int {
+	for i, k := range wk.p.Kernels {
+		c, ok := k.(*Contract)
+		if !ok || c.Post == nil || !c.Softmax(wk.Large) || slices.ContainsFunc(c.Post.Out, func(o Store) bool { return !wk.stats[o.To.Buf] }) {
+			continue
+		}
+		w := walkOf(c)
+		if !w.inside() || !w.makeRun(reducedOver(c.Post), wk.stats) || !wk.Better(w, []Kernel{c}) {
+			continue
+		}
+		wk.p.Kernels[i] = w
+		return 1
+	}
+	return 0
+}
+
 // sink adds a contraction one of whose operands is a buffer that the body of the walk stores: the value takes the place of the buffer, which the
 // caller is to stop storing. It returns false, and may have changed the walk, if the two do not go together.
 func (k *Walk) sink(c *Contract, left bool, b *Buffer) bool {
