@@ -70,6 +70,32 @@ func sorted(m map[string]string) []string {
 	return out
 }
 
+// evaluate returns what the evaluator makes of m.
+func evaluate(t *testing.T, m *graph.Model, feed []*op.Array) []*op.Array {
+	t.Helper()
+	ref, err := interp.New(m, interp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := ref.Run(feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// fused returns the kernels of m, joined wherever they can be.
+func fused(t *testing.T, m *graph.Model) *legal.Program {
+	t.Helper()
+	p, err := legal.Lower(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &legal.Fuser{Fits: func(*legal.Nest) bool { return true }, FitsPost: func(*legal.Contract) bool { return true }}
+	f.Run(p)
+	return p
+}
+
 func compare(t *testing.T, p *legal.Program, feed, want []*op.Array) {
 	t.Helper()
 	mem := make([][]float64, len(p.Buffers))

@@ -4,9 +4,7 @@ import (
 	"testing"
 
 	"gradtool/graph"
-	"gradtool/graph/interp"
 	"gradtool/graph/op"
-	"gradtool/npu/legal"
 )
 
 // TestStrips does products in strips where that saves more than it reads again, and runs what comes of it.
@@ -43,20 +41,8 @@ func TestStrips(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ref, err := interp.New(m, interp.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := ref.Run(feed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := legal.Lower(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := &legal.Fuser{Fits: func(*legal.Nest) bool { return true }, FitsPost: func(*legal.Contract) bool { return true }}
-			f.Run(p)
+			want := evaluate(t, m, feed)
+			p := fused(t, m)
 			if n := p.Strips(4096); n != c.strips || len(p.Kernels) != c.kernels {
 				t.Errorf("%d buffers in strips, %d kernels; want %d, %d\n%s", n, len(p.Kernels), c.strips, c.kernels, p)
 			}

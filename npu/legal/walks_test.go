@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"gradtool/graph"
-	"gradtool/graph/interp"
 	"gradtool/graph/op"
 	"gradtool/npu/legal"
 )
@@ -69,20 +68,8 @@ func TestWalks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ref, err := interp.New(m, interp.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := ref.Run(feed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := legal.Lower(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := &legal.Fuser{Fits: func(*legal.Nest) bool { return true }, FitsPost: func(*legal.Contract) bool { return true }}
-			f.Run(p)
+			want := evaluate(t, m, feed)
+			p := fused(t, m)
 			w := &legal.Walker{Large: 1000, Better: func(*legal.Walk, []legal.Kernel) bool { return true }}
 			if n := w.Walks(p); n != c.walks {
 				t.Errorf("%d walks, want %d\n%s", n, c.walks, p)
