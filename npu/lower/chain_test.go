@@ -4,9 +4,7 @@ import (
 	"testing"
 
 	"gradtool/graph"
-	"gradtool/graph/interp"
 	"gradtool/graph/op"
-	"gradtool/npu/lower"
 	"gradtool/npu/machine"
 )
 
@@ -109,23 +107,7 @@ func TestChains(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, feed, err := op.SampleModel(&op.Def{}, op.Sample{In: uniform(2, c.in...), Build: c.build}, 5, "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				ref, err := interp.New(m, interp.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				want, err := ref.Run(feed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				r, err := lower.Model(m, lower.Options{Machine: mach})
-				if err != nil {
-					t.Fatal(err)
-				}
-				compare(t, r, execute(t, r, feed), want)
+				agree(t, mach, op.Sample{In: uniform(2, c.in...), Build: c.build}, 5)
 			})
 		}
 	}

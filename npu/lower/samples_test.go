@@ -97,6 +97,32 @@ func samples(t *testing.T, mach *machine.Machine) {
 	}
 }
 
+// agree lowers a sample with the feed of a seed, executes it and compares the results with the evaluator's.
+func agree(t *testing.T, mach *machine.Machine, s op.Sample, seed uint64) *lower.Result {
+	t.Helper()
+	m, feed, err := op.SampleModel(&op.Def{}, s, seed, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := interp.New(m, interp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := ref.Run(feed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := lower.Model(m, lower.Options{Machine: mach})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Program == nil {
+		t.Fatalf("not lowered: %v", r.Legal.Fallbacks)
+	}
+	compare(t, r, execute(t, r, feed), want)
+	return r
+}
+
 // execute runs the program in the simulator and returns the outputs.
 func execute(t *testing.T, r *lower.Result, feed []*op.Array) []*op.Array {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"gradtool/graph"
-	"gradtool/graph/interp"
 	"gradtool/graph/op"
 	"gradtool/npu/legal"
 	"gradtool/npu/lower"
@@ -196,26 +195,10 @@ func walkMachines(t *testing.T) []*machine.Machine {
 }
 
 func walkCase(t *testing.T, mach *machine.Machine, in [][]int64, build func(b *op.Builder, x []*graph.Value) []*graph.Value, walks int) {
-	m, feed, err := op.SampleModel(&op.Def{}, op.Sample{In: uniform(2, in...), Build: build}, 5, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref, err := interp.New(m, interp.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := ref.Run(feed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := lower.Model(m, lower.Options{Machine: mach})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := agree(t, mach, op.Sample{In: uniform(2, in...), Build: build}, 5)
 	if n := walkCount(r); n != walks {
 		t.Errorf("%d walks, want %d\n%s", n, walks, r.Legal)
 	}
-	compare(t, r, execute(t, r, feed), want)
 }
 
 // grads builds attention and its gradients, of queries, keys, values and the result's cotangent: weights drop(softmax(score(q k^T))).

@@ -6,9 +6,7 @@ import (
 	"testing"
 
 	"gradtool/graph"
-	"gradtool/graph/interp"
 	"gradtool/graph/op"
-	"gradtool/npu/lower"
 	"gradtool/npu/machine"
 )
 
@@ -89,23 +87,8 @@ func TestWindows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, feed, err := op.SampleModel(&op.Def{}, op.Sample{In: uniform(2, w.in, w.filter), Build: w.build}, uint64(seed), "")
-			if err != nil {
-				t.Fatalf("%v: %v", w, err)
-			}
-			ref, err := interp.New(m, interp.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := ref.Run(feed)
-			if err != nil {
-				t.Fatalf("%v: %v", w, err)
-			}
-			r, err := lower.Model(m, lower.Options{Machine: mach})
-			if err != nil {
-				t.Fatalf("%v: %v", w, err)
-			}
-			compare(t, r, execute(t, r, feed), want)
+			t.Log(w)
+			agree(t, mach, op.Sample{In: uniform(2, w.in, w.filter), Build: w.build}, uint64(seed))
 		})
 	}
 }
