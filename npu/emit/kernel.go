@@ -15,9 +15,9 @@ func (e *Emitter) Kernel(k legal.Kernel) error {
 	case *legal.Nest:
 		err = e.planNest(k)
 	case *legal.Contract:
-		err = e.planContract(k)
+		err = e.first(e.ContractPlans(k), func(p *Plan) error { return e.Contract(k, p) })
 	case *legal.Walk:
-		err = e.planWalk(k)
+		err = e.first(e.WalkPlans(k), func(p *Plan) error { return e.Walk(k, p) })
 	case *legal.Gather:
 		e.Plans = append(e.Plans, &Plan{})
 		err = e.attempt(func() error { return e.Gather(k) })
@@ -55,21 +55,11 @@ func (e *Emitter) planNest(k *legal.Nest) error {
 	return err
 }
 
-func (e *Emitter) planContract(k *legal.Contract) error {
+// first emits a kernel by the first of the plans for which there is room.
+func (e *Emitter) first(plans []*Plan, emit func(*Plan) error) error {
 	err := ErrSpace
-	for _, p := range e.ContractPlans(k) {
-		if err = e.Contract(k, p); err == nil || !errors.Is(err, ErrSpace) {
-			e.Plans = append(e.Plans, p)
-			return err
-		}
-	}
-	return err
-}
-
-func (e *Emitter) planWalk(k *legal.Walk) error {
-	err := ErrSpace
-	for _, p := range e.WalkPlans(k) {
-		if err = e.Walk(k, p); err == nil || !errors.Is(err, ErrSpace) {
+	for _, p := range plans {
+		if err = emit(p); err == nil || !errors.Is(err, ErrSpace) {
 			e.Plans = append(e.Plans, p)
 			return err
 		}

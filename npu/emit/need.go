@@ -37,50 +37,30 @@ func (e *Emitter) Need(k legal.Kernel) int {
 		if n, ok := e.needs[id]; ok {
 			return n
 		}
-		n := e.contractNeed(k, unit)
+		n := e.leastNeed(unit, func() []*Plan { return e.ContractPlans(k) })
 		e.needs[id] = n
 		return n
 	case *legal.Walk:
-		return e.walkNeed(k, unit)
+		return e.leastNeed(unit, func() []*Plan { return e.WalkPlans(k) })
 	default:
 		return e.Machine.Scratchpad.Bytes / 4
 	}
 	return e.Machine.Scratchpad.Bytes
 }
 
-func (e *Emitter) contractNeed(k *legal.Contract, unit int) int {
+// leastNeed returns in how many bytes the plans made in the free scratchpad come near to those made in all of it.
+func (e *Emitter) leastNeed(unit int, plans func() []*Plan) int {
 	all := e.scratch
 	defer func() { e.scratch = all }()
 	best := -1.0
 	for n := needSteps; n > 0; n -= 2 {
 		e.scratch = newPool(0, n*unit)
-		plans := e.ContractPlans(k)
-		if len(plans) == 0 {
-			return min(n+2, needSteps) * unit
-		}
-		cost := e.rank(plans[0])
-		if best < 0 {
-			best = cost
-		}
-		if cost > near*best {
-			return (n + 2) * unit
-		}
-	}
-	return 2 * unit
-}
-
-func (e *Emitter) walkNeed(k *legal.Walk, unit int) int {
-	all := e.scratch
-	defer func() { e.scratch = all }()
-	best := -1.0
-	for n := needSteps; n > 0; n -= 2 {
-		e.scratch = newPool(0, n*unit)
-		plans := e.WalkPlans(k)
-		if len(plans) == 0 || best >= 0 && e.rank(plans[0]) > near*best {
+		list := plans()
+		if len(list) == 0 || best >= 0 && e.Rank(list[0]) > near*best {
 			return min(n+2, needSteps) * unit
 		}
 		if best < 0 {
-			best = e.rank(plans[0])
+			best = e.Rank(list[0])
 		}
 	}
 	return 2 * unit

@@ -46,12 +46,12 @@ func flow(m *machine.Machine, rows, cols, depth int) (isa.Flow, int) {
 // candidates are sizes of tiles that are tried for each group of dimensions.
 var candidates = []int{1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 4096}
 
-// shares returns tile sizes for the dimensions of a kind whose product is about target: dimensions are taken whole in the
-// given order, the one that does not fit is cut into equal parts.
-func shares(dims, order []int, kind []legal.Kind, of legal.Kind, target int, tile []int) int {
+// shares sets tile sizes of the dimensions of a mask whose product is about target, and returns the product: dimensions are taken whole in
+// the given order, the one that does not fit is cut into equal parts.
+func shares(dims, order []int, mask uint32, target int, tile []int) int {
 	total := 1
 	for _, i := range order {
-		if kind[i] != of {
+		if mask>>i&1 == 0 {
 			continue
 		}
 		room := max(target/total, 1)
@@ -105,7 +105,7 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 							kind legal.Kind
 							n    int
 						}{{legal.M, m}, {legal.N, n}, {legal.K, kk}, {legal.Batch, b}} {
-							shares(k.Dims, order, k.Kind, g.kind, g.n, tile)
+							shares(k.Dims, order, mask(k.Kind, g.kind), g.n, tile)
 						}
 						for i := range tile {
 							if whole>>i&1 != 0 {
@@ -127,15 +127,12 @@ func (e *Emitter) ContractPlans(k *legal.Contract) []*Plan {
 			}
 		}
 	}
-	slices.SortStableFunc(plans, func(p, q *Plan) int { return cmp.Compare(e.rank(p), e.rank(q)) })
+	slices.SortStableFunc(plans, func(p, q *Plan) int { return cmp.Compare(e.Rank(p), e.Rank(q)) })
 	return e.ends(k, plans)
 }
 
-// rank is the cost by which plans are compared.
-func (e *Emitter) rank(p *Plan) float64 { return p.Cost() + e.Bus*p.DMA }
-
 // Rank is the cost by which plans are compared.
-func (e *Emitter) Rank(p *Plan) float64 { return e.rank(p) }
+func (e *Emitter) Rank(p *Plan) float64 { return p.Cost() + e.Bus*p.DMA }
 
 // begin is about how many cycles pass from one tile to the next besides what the estimates count.
 const begin = 32
@@ -386,10 +383,7 @@ func (e *Emitter) Fits(k *legal.Nest) bool {
 // dimOrders returns orders in which dimensions are made whole: inner ones first, and those along which the result is
 // contiguous first, where that is another order.
 func dimOrders(k *legal.Contract) [][]int {
-	inner := make([]int, len(k.Dims))
-	for i := range inner {
-		inner[i] = len(inner) - 1 - i
-	}
+	inner := innerFirst(len(k.Dims))
 	step := k.Writes()[0].Steps(len(k.Dims))
 	across := slices.Clone(inner)
 	slices.SortStableFunc(across, func(a, b int) int {
@@ -403,6 +397,15 @@ func dimOrders(k *legal.Contract) [][]int {
 		return [][]int{inner}
 	}
 	return [][]int{inner, across}
+}
+
+// innerFirst returns n dimensions from the innermost to the outermost.
+func innerFirst(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = n - 1 - i
+	}
+	return out
 }
 
 func b2i(b bool) int {

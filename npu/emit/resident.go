@@ -185,9 +185,9 @@ func (e *Emitter) residentPlan(k *legal.Contract) *Plan {
 			for _, kk := range sizes(legal.K, rows, 4*rows) {
 				for _, order := range dimOrders(k) {
 					tile := make([]int, len(k.Dims))
-					shares(k.Dims, order, k.Kind, legal.M, m, tile)
-					shares(k.Dims, order, k.Kind, legal.N, n, tile)
-					shares(k.Dims, order, k.Kind, legal.K, kk, tile)
+					shares(k.Dims, order, mask(k.Kind, legal.M), m, tile)
+					shares(k.Dims, order, mask(k.Kind, legal.N), n, tile)
+					shares(k.Dims, order, mask(k.Kind, legal.K), kk, tile)
 					for i := range tile {
 						if tile[i] = max(tile[i], 1); tile[i] > rows { // parts that leave no cell of the array idle
 							tile[i] = min(ceilDiv(tile[i], rows)*rows, k.Dims[i])

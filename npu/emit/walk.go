@@ -2,7 +2,6 @@ package emit
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"gradtool/graph"
@@ -23,13 +22,6 @@ type walkRun struct {
 	sums     []*place      // of the sinks, of those that stay in the accumulator
 }
 
-// walkOperand is an operand of scores or sinks: its tiles on chip, of this step and perhaps of the next.
-type walkOperand struct {
-	a     *legal.Access
-	stays bool // until the batch is done
-	tiles []cached
-}
-
 // walkStep is a tile of a walk.
 type walkStep struct {
 	t           box
@@ -45,7 +37,7 @@ func (e *Emitter) Walk(k *legal.Walk, p *Plan) error {
 		if err := r.prepare(); err != nil {
 			return err
 		}
-		steps := p.steps(k)
+		steps := r.steps()
 		var next []*place
 		for i := range steps {
 			scores := next
@@ -105,11 +97,11 @@ func (r *walkRun) prepare() error {
 		r.operands = append(r.operands, walkOperand{a: a, stays: r.plan.stays(k, a)})
 	}
 	for i := range k.Scores {
-		r.products = append(r.products, r.product(i, k.Body.Out))
+		r.products = append(r.products, r.product(i, nil))
 	}
 	for i := range k.Sinks {
 		s := &k.Sinks[i]
-		r.products = append(r.products, r.product(len(k.Scores)+i, s.Post.Out))
+		r.products = append(r.products, r.product(len(k.Scores)+i, s.Post.Out[0].To))
 		post, err := e.newNestRun(s.Post, s.Post.Dims)
 		if err != nil {
 			return err
@@ -119,23 +111,23 @@ func (r *walkRun) prepare() error {
 	return nil
 }
 
-// product returns what emits the products of a score or a sink, whose result is stored as given or stays on chip.
-func (r *walkRun) product(i int, out []legal.Store) *contractRun {
+// product returns what emits the products of a score or a sink, whose result is stored as given or, if to is nil, stays on chip.
+func (r *walkRun) product(i int, to *legal.Access) *contractRun {
 	n := len(r.k.Dims)
 	c := &contractRun{e: r.e, k: &legal.Contract{Dims: r.k.Dims, Kind: r.s.kinds[i]}}
 	for d := range n {
 		c.order = append(c.order, d)
 	}
-	if i >= len(r.k.Scores) && len(out) > 0 {
-		step := out[0].To.Steps(n)
+	if to != nil {
+		step := to.Steps(n)
 		slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(max(step[b], -step[b]), max(step[a], -step[a])) })
 	}
 	return c
 }
 
 // steps returns the tiles of a walk in order.
-func (p *Plan) steps(k *legal.Walk) []walkStep {
-	run, _ := k.Running()
+func (r *walkRun) steps() []walkStep {
+	k, p, run := r.k, r.plan, r.s.running
 	var out []walkStep
 	t := box{make([]int, len(k.Dims)), slices.Clone(p.Tile)}
 	each(k.Dims, p.Tile, nil, p.Order, t, func(bool) error {
@@ -172,75 +164,6 @@ func clip(t box, mask uint32) box {
 		}
 	}
 	return out
-}
-
-// operand returns the tile of an operand, that on chip if it is the same.
-func (r *walkRun) operand(a *legal.Access, t box) (*place, error) {
-	for i := range r.operands {
-		o := &r.operands[i]
-		if !o.a.Same(a) || o.a.Fill != a.Fill {
-			continue
-		}
-		k := key(a, t)
-		for _, c := range o.tiles {
-			if slices.Equal(c.key, k) {
-				return c.p, nil
-			}
-		}
-		p, err := r.e.load(a, t, true)
-		if err != nil {
-			return nil, err
-		}
-		if p.imm != nil {
-			return nil, errors.New("an operand of a walk is all padding")
-		}
-		o.tiles = append(o.tiles, cached{p: p, key: k})
-		return p, nil
-	}
-	return nil, errors.New("an operand that the walk does not have")
-}
-
-// forget drops the tiles of operands that the next step does not read and that do not stay.
-func (r *walkRun) forget(now, next box) {
-	same := next.lo != nil // the batch
-	for i := range now.lo {
-		same = same && (r.s.batch>>i&1 == 0 || now.lo[i] == next.lo[i])
-	}
-	for i := range r.operands {
-		o := &r.operands[i]
-		if o.stays && same {
-			continue
-		}
-		var keep []cached
-		for _, c := range o.tiles {
-			if next.lo != nil && slices.Equal(c.key, key(o.a, next)) {
-				keep = append(keep, c)
-			} else {
-				c.p.drop()
-			}
-		}
-		o.tiles = keep
-	}
-}
-
-// room takes a place in the accumulator for the result of a product.
-func (r *walkRun) room(c *contractRun, t box, kinds []legal.Kind) (*place, error) {
-	p := &place{stride: make([]int, len(t.lo)), elem: graph.Float}
-	n := 1
-	for _, kind := range []legal.Kind{legal.N, legal.M, legal.Batch} {
-		for _, i := range slices.Backward(c.order) {
-			if kinds[i] == kind {
-				p.stride[i] = n
-				n *= t.hi[i] - t.lo[i]
-			}
-		}
-	}
-	mem, err := r.e.take(r.e.accum, n)
-	if err != nil {
-		return nil, err
-	}
-	p.mem, p.addr = mem, r.e.local(mem)
-	return p, nil
 }
 
 // multiply emits the products of a tile, of dimensions that have a part in them.

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"gradtool/npu/legal"
@@ -115,7 +116,7 @@ func (e *Emitter) WalkPlans(k *legal.Walk) []*Plan {
 		return nil
 	}
 	var plans []*Plan
-	seen := map[string]bool{}
+	seen, inner := map[string]bool{}, innerFirst(len(k.Dims))
 	sizes := func(m uint32) []int {
 		n := extent(k.Dims, m)
 		var out []int
@@ -134,8 +135,8 @@ func (e *Emitter) WalkPlans(k *legal.Walk) []*Plan {
 					tile[i] = 1
 				}
 			}
-			share(k.Dims, s.rows, rows, tile)
-			share(k.Dims, s.cols, cols, tile)
+			shares(k.Dims, inner, s.rows, rows, tile)
+			shares(k.Dims, inner, s.cols, cols, tile)
 			for _, outer := range []uint32{s.rows, s.cols} {
 				if outer == s.cols && s.running != nil {
 					continue
@@ -145,7 +146,7 @@ func (e *Emitter) WalkPlans(k *legal.Walk) []*Plan {
 					if p == nil {
 						continue
 					}
-					if id := idOf(p); !seen[id] {
+					if id := fmt.Sprint(p.Tile, p.Order, p.Keep); !seen[id] {
 						seen[id] = true
 						plans = append(plans, p)
 					}
@@ -153,32 +154,8 @@ func (e *Emitter) WalkPlans(k *legal.Walk) []*Plan {
 			}
 		}
 	}
-	slices.SortStableFunc(plans, func(p, q *Plan) int { return cmp.Compare(e.rank(p), e.rank(q)) })
+	slices.SortStableFunc(plans, func(p, q *Plan) int { return cmp.Compare(e.Rank(p), e.Rank(q)) })
 	return plans
-}
-
-func idOf(p *Plan) string {
-	var b []byte
-	for _, list := range [][]int{p.Tile, p.Order, {int(p.Keep)}} {
-		for _, n := range list {
-			b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
-		}
-		b = append(b, '/')
-	}
-	return string(b)
-}
-
-// share cuts the dimensions of a mask into tiles of about so many elements, inner ones taken whole first.
-func share(dims []int, mask uint32, target int, tile []int) {
-	total := 1
-	for i := len(dims) - 1; i >= 0; i-- {
-		if mask>>i&1 == 0 {
-			continue
-		}
-		room := max(target/total, 1)
-		tile[i] = ceilDiv(dims[i], ceilDiv(dims[i], min(room, dims[i])))
-		total *= tile[i]
-	}
 }
 
 // walkPlan estimates one way to cut a walk, nil if it does not fit or sums would have to be added up in memory that cannot be.
