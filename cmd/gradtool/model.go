@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -128,8 +129,12 @@ func (s *session) dims() (map[string]int64, error) {
 		for part := range strings.SplitSeq(d, ",") {
 			name, size, ok := cutLast(part, "=")
 			n, err := strconv.ParseInt(size, 10, 64)
-			if !ok || name == "" || err != nil || n < 0 {
+			if !ok || name == "" || err != nil && !errors.Is(err, strconv.ErrRange) {
 				bad = append(bad, usagef("--dim %q: want NAME=SIZE, such as N=8", part))
+				continue
+			}
+			if err != nil || n < 0 {
+				bad = append(bad, usagef("--dim %q: the size is not between 0 and %d", part, math.MaxInt64))
 				continue
 			}
 			if first, again := out[name]; again {
