@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -113,7 +114,7 @@ func runLower(s *session) error {
 			return err
 		}
 	}
-	r, err := lower.Model(m, lower.Options{Machine: mach, Source: source, Plain: s.Bool("unfused")})
+	r, err := lowerModel(m, lower.Options{Machine: mach, Source: source, Plain: s.Bool("unfused")})
 	if err != nil {
 		return err
 	}
@@ -142,6 +143,16 @@ func runLower(s *session) error {
 	}
 	s.tellLowered(nodes, r)
 	return nil
+}
+
+// lowerModel lowers a model, with a remedy if the machine is too small for it.
+func lowerModel(m *graph.Model, opt lower.Options) (*lower.Result, error) {
+	r, err := lower.Model(m, opt)
+	var full *lower.MemoryError
+	if errors.As(err, &full) {
+		err = hint(err, `give dimensions smaller sizes (--dim), or take a machine with more: "gradtool machine" lists some, dram.bytes is the field of a file for --machine`)
+	}
+	return r, err
 }
 
 func narrowFlag() cli.Flag {

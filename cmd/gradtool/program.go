@@ -153,7 +153,7 @@ func (s *session) runNumerics() error {
 	if err != nil {
 		return err
 	}
-	r, err := lower.Model(m, lower.Options{Machine: mach})
+	r, err := lowerModel(m, lower.Options{Machine: mach})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,17 @@ import (
 // placeEffort is the number of steps that the planner of addresses may take.
 const placeEffort = 2_000_000
 
+// MemoryError says that a machine's DRAM does not hold what a model needs, both in bytes.
+type MemoryError struct {
+	Need, Have int64
+	Machine    string
+}
+
+// Error returns both sizes.
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("the model needs %d bytes of DRAM, the machine %s has %d", e.Need, e.Machine, e.Have)
+}
+
 // layout gives every buffer a place in DRAM and fills in what the program says of memory. Inputs, outputs and constants keep
 // their places; what is made and used up inside shares bytes with what lives at other times. What never leaves the chip has no place.
 func layout(p *legal.Program, groups []group, stays []stay, m *machine.Machine, out *isa.Program) (map[*legal.Buffer]int64, error) {
@@ -39,7 +50,7 @@ func layout(p *legal.Program, groups []group, stays []stay, m *machine.Machine, 
 	}
 	out.DRAMBytes = at + height
 	if out.DRAMBytes > m.DRAM.Bytes {
-		return nil, fmt.Errorf("the model needs %d bytes of DRAM, the machine %s has %d", out.DRAMBytes, m.Name, m.DRAM.Bytes)
+		return nil, &MemoryError{Need: out.DRAMBytes, Have: m.DRAM.Bytes, Machine: m.Name}
 	}
 	for _, list := range []struct {
 		from []legal.Binding
