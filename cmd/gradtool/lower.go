@@ -150,7 +150,7 @@ func lowerModel(m *graph.Model, opt lower.Options) (*lower.Result, error) {
 	r, err := lower.Model(m, opt)
 	var full *lower.MemoryError
 	if errors.As(err, &full) {
-		err = hint(err, `give dimensions smaller sizes (--dim), or take a machine with more: "gradtool machine" lists some, dram.bytes is the field of a file for --machine`)
+		err = hint(err, `give dimensions smaller sizes (--dim), or take a machine with more: "gradtool machine" lists some, dram.bytes is the field in a description of your own`)
 	}
 	return r, err
 }

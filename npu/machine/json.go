@@ -5,20 +5,32 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 )
 
-// Parse reads the JSON form of a machine. Unknown fields, trailing text and values out of range are errors.
+// Parse reads the JSON form of a machine. Fields that are missing, unknown or of another kind, trailing text and values out of range are
+// errors.
 func Parse(data []byte) (*Machine, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	m := new(Machine)
-	if err := d.Decode(m); err != nil {
-		return nil, fmt.Errorf("machine description: %w", err)
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); errors.Is(err, io.EOF) {
+		return nil, errors.New("machine description: the input is empty")
+	} else if err != nil {
+		return nil, fmt.Errorf("machine description: not JSON: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("machine description: text after the object")
+	}
+	if err := form("", reflect.TypeFor[Machine](), v); err != nil {
+		return nil, fmt.Errorf("machine description: %w", err)
+	}
+	m := new(Machine)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("machine description: %w", err)
 	}
 	if err := m.Check(); err != nil {
 		return nil, err

@@ -44,7 +44,17 @@ func TestParseRefuses(t *testing.T) {
 	}
 	good := string(m.JSON())
 	for _, c := range []struct{ name, old, new, want string }{
-		{"unknown field", `"rows"`, `"row"`, "unknown field"},
+		{"unknown field", `"rows"`, `"row"`, "unknown field array.row"},
+		{"missing number", `"rows": 16,`, ``, "array.rows is missing"},
+		{"missing truth value", `"overlap": true,`, ``, "array.overlap is missing"},
+		{"missing field of a list", `"type": "f16",`, ``, "macs[2].type is missing"},
+		{"missing object", `"dma": {`, `"dmb": {`, "dma is missing\nunknown field dmb"},
+		{"text for a number", `"rows": 16`, `"rows": "16"`, `array.rows is "16", not a number`},
+		{"fraction", `"rows": 16`, `"rows": 1.5`, "array.rows is 1.5, not a whole number"},
+		{"number for a truth value", `"overlap": true`, `"overlap": 1`, "array.overlap is 1, not true or false"},
+		{"null", `"rne"`, `null`, "numerics.rounding is null, not a text"},
+		{"list for an object", `"dram": {`, `"dram": [], "x": {`, "dram is a list, not an object"},
+		{"cut off", "\n}\n", "", "not JSON"},
 		{"zero rows", `"rows": 16`, `"rows": 0`, "array.rows is 0"},
 		{"banks", `"banks": 128`, `"banks": 100`, "not a power of two"},
 		{"rounding", `"rne"`, `"rtz"`, "only \"rne\""},
