@@ -117,16 +117,12 @@ func (p *planner) grow(siblings bool) {
 
 // try merges two groups if that is right and pays.
 func (p *planner) try(a, b *group) bool {
-	if !p.mixes(a, b) {
-		p.refuse(a, b, errPhases)
-		return false
+	x := a.with(b)
+	if x.err == nil {
+		x.err = p.against(a, b)
 	}
-	if err := p.fits(a, b); err != nil {
-		p.refuse(a, b, err)
-		return false
-	}
-	if !p.part.convex([]*group{a, b}) {
-		p.refuse(a, b, errCycle)
+	if x.err != nil {
+		p.refuse(a, b, x.err)
 		return false
 	}
 	rule := a.rule
@@ -135,6 +131,20 @@ func (p *planner) try(a, b *group) bool {
 	}
 	p.part.merge([]*group{a, b}, rule)
 	return true
+}
+
+// against returns why two groups must not be one, nil if they may. Merges of others take no such reason away.
+func (p *planner) against(a, b *group) error {
+	if !p.mixes(a, b) {
+		return errPhases
+	}
+	if err := p.fits(a, b); err != nil {
+		return err
+	}
+	if !p.part.convex([]*group{a, b}) {
+		return errCycle
+	}
+	return nil
 }
 
 func (p *planner) refuse(a, b *group, err error) {
@@ -175,6 +185,14 @@ func (p *planner) candidates(siblings bool) []candidate {
 
 // worth returns what a merge saves: seconds where the machine says how fast it is, else bytes.
 func (p *planner) worth(a, b *group) float64 {
+	x := a.with(b)
+	if !x.counted {
+		x.gain, x.counted = p.saves(a, b), true
+	}
+	return x.gain
+}
+
+func (p *planner) saves(a, b *group) float64 {
 	both := slices.Concat(a.nodes, b.nodes)
 	bytes := p.moves(a) + p.moves(b) - p.moved(both)
 	if bytes <= 0 || !p.machine.timed() {

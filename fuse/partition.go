@@ -15,6 +15,32 @@ type group struct {
 
 	bytes   float64 // that it moves
 	counted bool    // bytes is set
+
+	pairs map[*group]*prospect // what is known of merges with groups that came behind
+}
+
+// prospect is what is known of a merge of two groups. Groups do not change: what comes of a merge or a split is another one. So it holds as long
+// as both are there.
+type prospect struct {
+	gain    float64
+	counted bool  // gain is set
+	err     error // the reason against the merge, nil if none is known
+
+	tail    []*graph.Node // what the second should have of the first, see bestTail
+	shifted bool          // tail is set
+}
+
+// with returns what is known of a merge of q with r.
+func (q *group) with(r *group) *prospect {
+	if q.pairs == nil {
+		q.pairs = map[*group]*prospect{}
+	}
+	x := q.pairs[r]
+	if x == nil {
+		x = &prospect{}
+		q.pairs[r] = x
+	}
+	return x
 }
 
 // partition divides a graph's nodes into groups. The groups can be executed one after another in the order kept: no group
@@ -192,4 +218,27 @@ func (p *partition) split(q *group, tail []*graph.Node) (rest, t *group) {
 		p.order[i].pos = i
 	}
 	return rest, t
+}
+
+// unsplit undoes the split of q, which must be the last change.
+func (p *partition) unsplit(q, rest, tail *group) {
+	for _, n := range q.nodes {
+		p.of[n] = q
+	}
+	q.pos = rest.pos
+	p.order = slices.Concat(p.order[:q.pos], []*group{q}, p.order[tail.pos+1:])
+	for i := q.pos; i < len(p.order); i++ {
+		p.order[i].pos = i
+	}
+}
+
+// uncycle forgets that groups could not be one because of others in between: those may be apart now.
+func (p *partition) uncycle() {
+	for _, q := range p.order {
+		for _, x := range q.pairs {
+			if x.err == errCycle {
+				x.err = nil
+			}
+		}
+	}
 }

@@ -19,7 +19,7 @@ func (m Machine) timed() bool { return m.Bandwidth > 0 && m.Speed > 0 }
 func (p *planner) cost(nodes []*graph.Node) Cost {
 	bytes, work := 0.0, 0.0
 	for _, c := range p.border(nodes) {
-		bytes += p.number(c.bytes)
+		bytes += c.weight
 	}
 	for _, n := range nodes {
 		work += p.work(n)

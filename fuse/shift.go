@@ -29,9 +29,20 @@ func (p *planner) shift() bool {
 				if b.fixed || b.rule != "" || !p.mixes(a, b) || len(b.nodes) > maxShift || p.part.of[b.nodes[0]] != b || p.part.of[a.nodes[0]] != a {
 					continue
 				}
-				if tail := p.bestTail(a, b); tail != nil && p.hand(a, b, tail) {
+				x := a.with(b)
+				if !x.shifted {
+					x.tail, x.shifted = p.bestTail(a, b), true
+				}
+				if x.tail == nil {
+					continue
+				}
+				err := p.hand(a, b, x.tail)
+				if err == nil {
 					again, moved = true, true
 					break
+				}
+				if err != errCycle { // it stays
+					x.tail = nil
 				}
 			}
 		}
@@ -49,7 +60,7 @@ func (p *planner) bestTail(a, b *group) []*graph.Node {
 		sum := 0.0
 		for _, c := range p.border(nodes) {
 			if c.v.Def != nil {
-				sum += p.number(c.bytes)
+				sum += c.weight
 			}
 		}
 		return sum
@@ -93,12 +104,13 @@ func (p *planner) movable(n *graph.Node) bool {
 	return p.isIndex(n)
 }
 
-// hand gives the tail of a to b, if that is right.
-func (p *planner) hand(a, b *group, tail []*graph.Node) bool {
+// hand gives the tail of a to b, if that is right, and says why it is not.
+func (p *planner) hand(a, b *group, tail []*graph.Node) error {
 	rest, t := p.part.split(a, tail)
-	if p.try(t, b) {
-		return true
+	if !p.try(t, b) {
+		p.part.unsplit(a, rest, t)
+		return t.with(b).err
 	}
-	p.part.merge([]*group{rest, t}, a.rule)
-	return false
+	p.part.uncycle()
+	return nil
 }

@@ -16,6 +16,7 @@ type crossing struct {
 	v      *graph.Value
 	result bool      // written, else read
 	bytes  graph.Dim // as much of it as is moved
+	weight float64   // the same as a number
 }
 
 // border returns what a kernel for the nodes reads and writes. Small constants are part of the kernel, views move nothing,
@@ -42,19 +43,18 @@ func (f *facts) border(nodes []*graph.Node) []crossing {
 			if v.Def != nil && in[v.Def] || f.inside(v) {
 				continue
 			}
-			size := f.bytes(v)
-			if i == 0 && picks(n) {
-				if part := f.bytes(n.Out[0]); f.number(part) < f.number(size) {
-					size = part
-				}
+			size := v // what is as large as what is moved
+			if i == 0 && picks(n) && f.weight(n.Out[0]) < f.weight(v) {
+				size = n.Out[0]
 			}
+			c := crossing{v, false, f.bytes(size), f.weight(size)}
 			if k := read[v]; k > 0 {
-				if f.number(out[k-1].bytes) < f.number(size) {
-					out[k-1].bytes = size
+				if out[k-1].weight < c.weight {
+					out[k-1] = c
 				}
 				continue
 			}
-			out = append(out, crossing{v, false, size})
+			out = append(out, c)
 			read[v] = len(out)
 		}
 	}
@@ -72,7 +72,7 @@ func (f *facts) border(nodes []*graph.Node) []crossing {
 				continue // an operand under another shape
 			}
 			written[root] = true
-			out = append(out, crossing{root, true, f.bytes(root)})
+			out = append(out, crossing{root, true, f.bytes(root), f.weight(root)})
 		}
 	}
 	return out
@@ -172,7 +172,7 @@ func (f *facts) saved(groups [][]*graph.Node) (graph.Dim, []*graph.Value) {
 func (f *facts) moved(nodes []*graph.Node) float64 {
 	sum := 0.0
 	for _, c := range f.border(nodes) {
-		sum += f.number(c.bytes)
+		sum += c.weight
 	}
 	return sum
 }
