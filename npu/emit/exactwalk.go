@@ -100,9 +100,9 @@ func (w *exactWalk) tile(t box, first bool) error {
 		}
 	} else {
 		old := slices.Clone(w.vals[w.run.Max].data)
-		before := map[int][]uint32{}
-		for _, v := range w.run.Tallies {
-			before[v] = slices.Clone(w.vals[v].data)
+		held := map[int][]uint32{}
+		for _, v := range slices.Concat(w.run.Sums, w.run.Tallies) {
+			held[v] = slices.Clone(w.vals[v].data)
 		}
 		err := w.statements(t, func(v int) bool { return v <= w.run.Max })
 		if err != nil {
@@ -118,15 +118,11 @@ func (w *exactWalk) tile(t box, first bool) error {
 				alpha.data[i] = exp(sub(old[i], most.data[i], 0), 0, 0)
 			}
 		}
-		held := map[int][]uint32{}
-		for _, v := range w.run.Sums {
-			held[v] = slices.Clone(w.vals[v].data)
-		}
 		if err := w.statements(t, func(v int) bool { return v > w.run.Max && !w.run.Late[v] }); err != nil {
 			return err
 		}
 		if !first {
-			w.combine(held, before, alpha)
+			w.combine(held, alpha)
 		}
 	}
 	for i := range k.Sinks {
@@ -149,7 +145,7 @@ func (w *exactWalk) tile(t box, first bool) error {
 }
 
 // combine adds what a tile gives to what rows have in common to what was held before: sums of exponentials times alpha, the rest as it is.
-func (w *exactWalk) combine(held, before map[int][]uint32, alpha array) {
+func (w *exactWalk) combine(held map[int][]uint32, alpha array) {
 	x, k := w.x, w.k
 	whole := box{make([]int, len(k.Dims)), k.Body.Dims}
 	mul, add := x.fold(isa.OpMul), x.fold(isa.OpAdd)
@@ -162,7 +158,7 @@ func (w *exactWalk) combine(held, before map[int][]uint32, alpha array) {
 		s := &k.Body.Body[v-len(k.Body.In)]
 		f := vecOps[s.Op].Intrinsic().Element(x.Machine.Numerics, dtype(s.Elem), dtype(s.Elem))
 		for i := range w.vals[v].data {
-			w.vals[v].data[i] = f(before[v][i], w.vals[v].data[i], 0)
+			w.vals[v].data[i] = f(held[v][i], w.vals[v].data[i], 0)
 		}
 	}
 }

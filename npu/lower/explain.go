@@ -107,9 +107,10 @@ func (r *Result) together(parts []Part) bool {
 	return true
 }
 
-// Explained returns the clusters with what lies between their kernels.
+// Explained returns the clusters of a model that was lowered, with what lies between their kernels.
 func (r *Result) Explained() []Cluster {
-	f := &legal.Fuser{Fits: emit.New(r.machine, nil).Fits, FitsPost: emit.New(r.machine, nil).FitsPost}
+	e := emit.New(r.Program.Machine, nil)
+	f := &legal.Fuser{Fits: e.Fits, FitsPost: e.FitsPost}
 	f.Look(r.Legal)
 	out := r.Clusters()
 	for i := range out {

@@ -37,10 +37,9 @@ type Result struct {
 	List    []isa.Instr // in program order, before they are split into queues
 	Program *isa.Program
 
-	plans   []*emit.Plan
-	steps   []int // of the schedule, by kernel
-	stays   []stay
-	machine *machine.Machine
+	plans []*emit.Plan
+	steps []int // of the schedule, by kernel
+	stays []stay
 }
 
 // Tiles returns the kernels, in the order of the schedule, as loops over operations on tiles.
@@ -59,7 +58,7 @@ func Model(m *graph.Model, opt Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Legal: p, machine: opt.Machine}
+	r := &Result{Legal: p}
 	if len(p.Fallbacks) > 0 {
 		return r, nil
 	}

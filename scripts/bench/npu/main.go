@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"gradtool/graph"
+	"gradtool/graph/op"
 	"gradtool/internal/size"
 	"gradtool/internal/table"
 	"gradtool/npu/binary"
@@ -206,36 +207,34 @@ func dW(batch, c, side, k int64) *graph.Model {
 func attention(heads, length, depth int64, grads bool) *graph.Model {
 	m := graph.NewModel("attention", 21)
 	g := m.Graph
-	square := graph.TensorOf(graph.Float, graph.ShapeOf(heads, length, length))
 	rows := graph.TensorOf(graph.Float, graph.ShapeOf(heads, length, depth))
 	in := func(name string) *graph.Value { return g.AddInput(name, rows) }
-	node := func(typ graph.Type, op string, name string, in []*graph.Value, attrs ...*graph.Attr) *graph.Value {
-		n := g.NewNode("", op, in, []string{name}, attrs...)
+	node := func(op, name string, in ...*graph.Value) *graph.Value {
+		n := g.NewNode("", op, in, []string{name})
 		g.Append(n)
-		n.Out[0].Type = typ
 		return n.Out[0]
 	}
-	list := func(v ...*graph.Value) []*graph.Value { return v }
-	columns := graph.TensorOf(graph.Float, graph.ShapeOf(heads, depth, length))
-	swap := func(x *graph.Value, t graph.Type) *graph.Value {
-		return node(t, "Transpose", x.Name+"_t", list(x), graph.IntsAttr("perm", 0, 2, 1))
+	swap := func(x *graph.Value) *graph.Value {
+		y := node("Transpose", x.Name+"_t", x)
+		y.Def.SetAttr(graph.IntsAttr("perm", 0, 2, 1))
+		return y
 	}
 	q, k, v := in("q"), in("k"), in("v")
 	scale := g.AddInit("scale", graph.Floats(nil, float32(1/math.Sqrt(float64(depth)))))
-	s := node(square, "Mul", "s", list(node(square, "MatMul", "qk", list(q, swap(k, columns))), scale))
-	p := node(square, "Softmax", "p", list(s))
-	g.AddOutput(node(rows, "MatMul", "o", list(p, v)))
-	if !grads {
-		return m
+	p := node("Softmax", "p", node("Mul", "s", node("MatMul", "qk", q, swap(k)), scale))
+	g.AddOutput(node("MatMul", "o", p, v))
+	if grads {
+		do := in("do")
+		g.AddOutput(node("MatMul", "dv", swap(p), do))
+		dp := node("MatMul", "dp", do, swap(v))
+		sum := node("ReduceSum", "sum", node("Mul", "dpp", dp, p), g.AddInit("last", graph.Ints([]int64{1}, -1)))
+		ds := node("Mul", "ds", node("Mul", "pd", p, node("Sub", "less", dp, sum)), scale)
+		g.AddOutput(node("MatMul", "dq", ds, k))
+		g.AddOutput(node("MatMul", "dk", swap(ds), q))
 	}
-	do := in("do")
-	g.AddOutput(node(rows, "MatMul", "dv", list(swap(p, square), do)))
-	dp := node(square, "MatMul", "dp", list(do, swap(v, columns)))
-	sum := node(graph.TensorOf(graph.Float, graph.ShapeOf(heads, length, 1)), "ReduceSum", "sum",
-		list(node(square, "Mul", "dpp", list(dp, p)), g.AddInit("last", graph.Ints([]int64{1}, -1))))
-	ds := node(square, "Mul", "ds", list(node(square, "Mul", "pd", list(p, node(square, "Sub", "less", list(dp, sum)))), scale))
-	g.AddOutput(node(rows, "MatMul", "dq", list(ds, k)))
-	g.AddOutput(node(rows, "MatMul", "dk", list(swap(ds, square), q)))
+	if _, err := op.Infer(m); err != nil {
+		log.Fatal(err)
+	}
 	return m
 }
 
