@@ -148,8 +148,9 @@ Sizes, rates, latencies and the switches of the arithmetic are in a machine desc
 
 ## Arithmetic
 
-The contract: values are the same, bit for bit, whatever the machine's sizes and rates, but for the switches below. The bits of a NaN
-are open; every NaN counts as equal.
+The contract: what an instruction computes is the same, bit for bit, whatever the machine's sizes and rates, but for the switches below. Which
+instructions a model becomes, and with them the order of sums, depends on sizes ([LOWER.md](LOWER.md#bits)). The bits of a NaN are open; every
+NaN counts as equal.
 
 * Floats are IEEE 754 binary32, rounded to nearest, ties to even.
 * A MAC is c + a * b: the product is rounded, then the sum; once, if the machine says numerics.fused.
