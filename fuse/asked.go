@@ -86,11 +86,7 @@ func (p *planner) unite(nodes []*graph.Node, home map[*graph.Node][]int) {
 		var rest []*graph.Node
 		for _, n := range left[1:] {
 			with := append(slices.Clone(set), p.part.of[n])
-			for _, q := range p.part.between(with) {
-				if !slices.Contains(with, q) {
-					with = append(with, q)
-				}
-			}
+			with = append(with, p.part.between(with)...)
 			count := 0
 			right := true
 			for _, q := range with {

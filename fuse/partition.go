@@ -96,7 +96,7 @@ func (p *partition) around(q *group, next map[*graph.Node][]*graph.Node) []*grou
 }
 
 // between returns the groups that depend on one of the set and that one of the set depends on: those without which the set
-// is not convex.
+// is not convex. None is of the set.
 func (p *partition) between(set []*group) []*group {
 	in, after := p.span(set)
 	if after == nil {

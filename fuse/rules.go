@@ -42,11 +42,7 @@ func (p *planner) seed(nodes []*graph.Node, rule string) bool {
 	if len(set) < 2 {
 		return false
 	}
-	for _, q := range p.part.between(set) {
-		if !slices.Contains(set, q) {
-			set = append(set, q)
-		}
-	}
+	set = append(set, p.part.between(set)...)
 	var all []*graph.Node
 	for _, q := range set {
 		if q.fixed || !p.mixes(set[0], q) {
