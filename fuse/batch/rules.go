@@ -1,26 +1,18 @@
 package batch
 
-import "sync"
-
-// lazyTable is built at its first use: rules refer to what refers to it.
-var theTable struct {
-	once  sync.Once
-	rules map[string]rule
-}
+import (
+	"maps"
+	"sync"
+)
 
 // table maps operators of ai.onnx to rules. Element-wise operators need none of their own.
-func table() map[string]rule {
-	theTable.once.Do(func() {
-		t := map[string]rule{}
-		for _, family := range []map[string]rule{reduceRules(), productRules(), layoutRules(), indexRules(), axisRules(), leadingRules(), shapeRules()} {
-			for name, r := range family { // families share no names
-				t[name] = r
-			}
-		}
-		theTable.rules = t
-	})
-	return theTable.rules
-}
+var table = sync.OnceValue(func() map[string]rule {
+	t := map[string]rule{}
+	for _, family := range []map[string]rule{reduceRules(), productRules(), layoutRules(), indexRules(), axisRules(), leadingRules(), shapeRules()} {
+		maps.Copy(t, family) // families share no names
+	}
+	return t
+})
 
 // elementwise divides operators whose operands are broadcast against each other.
 func elementwise(c *ctx) (*verdict, error) {

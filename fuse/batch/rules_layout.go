@@ -20,7 +20,7 @@ func opaque(*ctx) (*verdict, error) { return nil, errSum }
 
 var errAxes = errors.New("its axes are not known")
 
-// first returns where the batch lies in operand 0, which must be the only one with it.
+// firstOnly returns where the batch lies in operand 0, which must be the only one with it.
 func (c *ctx) firstOnly() (*place, graph.Shape, error) {
 	s := c.shape(0)
 	switch {

@@ -12,7 +12,7 @@ func productRules() map[string]rule {
 	return map[string]rule{"MatMul": matMul, "Gemm": gemm, "Conv": conv, "ConvTranspose": convTranspose, "Einsum": einsum}
 }
 
-// product divides one of two operands, which are multiplied, by the batch in an axis of its own.
+// alone divides operand i, of which every slice along the batch gives one of the result, in the axis given. The others are whole.
 func alone(c *ctx, i int, p *place, axis int) (*verdict, error) {
 	return &verdict{in: c.wants(p, i), out: []*place{p.moved(axis)}}, nil
 }

@@ -107,14 +107,13 @@ func reduceMean(c *ctx) (*verdict, error) {
 		return []*graph.Value{c.b.Op("ReduceSum", args, c.n.Attrs...)}
 	}
 	v.finish = func(sum *graph.Value) *graph.Value {
-		count, known := one, true
+		count := one
 		for i, o := range over {
 			if o {
 				count = count.Mul(x.Type.Shape[i])
 			}
 		}
-		var n int64
-		if n, known = count.Int(); known {
+		if n, known := count.Int(); known {
 			return c.b.Cast(c.b.Div(sum, c.b.Scalar(wide, float64(n))), elem)
 		}
 		var dims []*graph.Value
