@@ -138,6 +138,14 @@ type box struct {
 	low, high    int64
 }
 
+// spillCost returns what it costs to have the buffer one memory further.
+func (b *Buffer) spillCost() int64 {
+	if b.Spill != nil {
+		return *b.Spill
+	}
+	return b.Size
+}
+
 // boxes cuts the buffer at its gaps. Boxes that hold nothing are left out.
 func (b *Buffer) boxes() []box {
 	var list []box

@@ -62,11 +62,7 @@ func CheckSpread(buffers []Buffer, memories []Memory, s Spread) error {
 		if b.Memory != "" && b.Memory != memories[k].Name {
 			bad = append(bad, fmt.Errorf("buffer %q lies in memory %q, but must in %q", b.ID, memories[k].Name, b.Memory))
 		}
-		c := b.Size
-		if b.Spill != nil {
-			c = *b.Spill
-		}
-		cost += int64(k) * c
+		cost += int64(k) * b.spillCost()
 		parts[k] = append(parts[k], b)
 		plans[k].Offsets = append(plans[k].Offsets, s.Offsets[i])
 	}

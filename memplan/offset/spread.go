@@ -53,11 +53,7 @@ func SpreadOver(buffers []Buffer, memories []Memory, budget int64) (Spread, erro
 	}
 	total := int64(0)
 	for i := range buffers {
-		c := buffers[i].Size
-		if buffers[i].Spill != nil {
-			c = *buffers[i].Spill
-		}
-		if total += c; total > maxBytes/int64(len(memories)) {
+		if total += buffers[i].spillCost(); total > maxBytes/int64(len(memories)) {
 			return Spread{}, fmt.Errorf("buffer %q: the costs of spilling up to it add up to more than %d", buffers[i].ID, maxBytes/int64(len(memories)))
 		}
 	}
@@ -124,12 +120,7 @@ func (s *spreader) pins() error {
 }
 
 // spill returns what it costs to have a buffer one memory further.
-func (s *spreader) spill(i int32) int64 {
-	if c := s.buffers[i].Spill; c != nil {
-		return *c
-	}
-	return s.buffers[i].Size
-}
+func (s *spreader) spill(i int32) int64 { return s.buffers[i].spillCost() }
 
 // may reports whether buffer i may lie in memory k.
 func (s *spreader) may(i int32, k int) bool {
