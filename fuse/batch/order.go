@@ -105,16 +105,7 @@ func (e *emitter) arrange() {
 			at[n] = slot{first.stretch, first.part, first.seq}
 		}
 	}
-	order := make([]*graph.Node, 0, len(e.g.Nodes))
-	seq := map[*graph.Node]int{}
-	for i, n := range e.g.Nodes {
-		seq[n] = i
-		order = append(order, n)
-	}
-	slices.SortStableFunc(order, func(a, b *graph.Node) int {
-		return cmp.Or(at[a].compare(at[b]), cmp.Compare(seq[a], seq[b]))
-	})
-	e.g.Nodes = order
+	slices.SortStableFunc(e.g.Nodes, func(a, b *graph.Node) int { return at[a].compare(at[b]) })
 }
 
 // owner returns the node of g in whose subgraphs n stands, nil if there is none.

@@ -3,6 +3,7 @@ package batch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"gradtool/graph"
 	"gradtool/graph/op"
@@ -109,6 +110,11 @@ func (c *ctx) axis(name string, def int64, rank int) int {
 		a += int64(rank)
 	}
 	return int(a)
+}
+
+// axisIndex returns where a list of axes of a tensor of the given rank, from the front or the back, names an axis; -1 where it does not.
+func axisIndex(axes []int64, axis, rank int) int {
+	return slices.IndexFunc(axes, func(a int64) bool { return a == int64(axis) || a < 0 && a+int64(rank) == int64(axis) })
 }
 
 // adds reports whether the node adds up two values whose terms are there in parts.

@@ -18,7 +18,7 @@ func axisRules() map[string]rule {
 	return map[string]rule{
 		"Softmax": along("axis", -1), "LogSoftmax": along("axis", -1), "Hardmax": along("axis", -1), "LpNormalization": along("axis", -1),
 		"TopK": along("axis", -1), "ArgMax": argument, "ArgMin": argument, "CumSum": cumulative, "CumProd": cumulative,
-		"LayerNormalization": behind("axis", -1), "RMSNormalization": behind("axis", -1), "Trilu": trilu, "Det": matrices,
+		"LayerNormalization": behind("axis", -1), "RMSNormalization": behind("axis", -1), "Trilu": matrices, "Det": matrices,
 		"MeanVarianceNormalization": meanVariance, "QuantizeLinear": quantize, "DequantizeLinear": quantize,
 	}
 }
@@ -83,7 +83,8 @@ func normalized(c *ctx, axis int) (*verdict, error) {
 	return v, nil
 }
 
-func trilu(c *ctx) (*verdict, error) {
+// matrices divides what works on each matrix alike.
+func matrices(c *ctx) (*verdict, error) {
 	p, s, err := c.firstOnly()
 	switch {
 	case err != nil:
@@ -94,8 +95,6 @@ func trilu(c *ctx) (*verdict, error) {
 	return alone(c, 0, p, p.axis)
 }
 
-func matrices(c *ctx) (*verdict, error) { return trilu(c) }
-
 func meanVariance(c *ctx) (*verdict, error) {
 	p, s, err := c.firstOnly()
 	if err != nil {
@@ -105,13 +104,8 @@ func meanVariance(c *ctx) (*verdict, error) {
 	if !c.n.HasAttr("axes") {
 		axes = []int64{0, 2, 3}
 	}
-	for _, a := range axes {
-		if a < 0 {
-			a += int64(len(s))
-		}
-		if int(a) == p.axis {
-			return nil, errSum
-		}
+	if axisIndex(axes, p.axis, len(s)) >= 0 {
+		return nil, errSum
 	}
 	return alone(c, 0, p, p.axis)
 }
@@ -211,15 +205,7 @@ func resize(c *ctx) (*verdict, error) {
 			axes = append(axes, int64(i))
 		}
 	}
-	at := -1
-	for i, a := range axes {
-		if a < 0 {
-			a += int64(len(s))
-		}
-		if int(a) == p.axis {
-			at = i
-		}
-	}
+	at := axisIndex(axes, p.axis, len(s))
 	v, err := alone(c, 0, p, p.axis)
 	if at < 0 {
 		return v, err

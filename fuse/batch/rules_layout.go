@@ -247,13 +247,8 @@ func slice(c *ctx) (*verdict, error) {
 	if !ok {
 		return nil, errAxes
 	}
-	for _, a := range axes {
-		if a < 0 {
-			a += int64(len(s))
-		}
-		if a == int64(p.axis) {
-			return nil, errSum
-		}
+	if axisIndex(axes, p.axis, len(s)) >= 0 {
+		return nil, errSum
 	}
 	return alone(c, 0, p, p.axis)
 }
@@ -277,13 +272,8 @@ func pad(c *ctx) (*verdict, error) {
 	if p.unit != nil {
 		return nil, errPositions
 	}
-	for i, a := range axes {
-		if a < 0 {
-			a += int64(len(s))
-		}
-		if a == int64(p.axis) && (pads[i] != 0 || pads[i+len(axes)] != 0) {
-			return nil, errSum
-		}
+	if i := axisIndex(axes, p.axis, len(s)); i >= 0 && (pads[i] != 0 || pads[i+len(axes)] != 0) {
+		return nil, errSum
 	}
 	return alone(c, 0, p, p.axis)
 }
